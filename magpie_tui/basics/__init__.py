@@ -1,0 +1,1 @@
+"""The ground floor: errors and exit codes, printable text, atomic files, strict JSON, XDG paths, units."""

@@ -1,0 +1,1 @@
+"""The command line: Typer commands, thin over the functions of the rooms below."""

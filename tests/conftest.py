@@ -1,0 +1,33 @@
+"""Fixtures that every test uses: private XDG directories and a calm environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT_ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def private_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Keep every test, and the processes that it starts, away from the user's own directories."""
+    home = tmp_path_factory.mktemp("home")
+    for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
+        monkeypatch.setenv(f"MAGPIE_TUI_{kind}_DIR", str(home / kind.lower()))
+    for name in ("MAGPIE_TUI_RUN_DIR", "MAGPIE_TUI_COLOR", "NO_COLOR", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    yield home
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> Path:
+    """Directory of the reference traces and tables; the test is skipped by name where it is not given."""
+    value = os.environ.get("MAGPIE_TUI_DATA")
+    if value and Path(value).is_dir():
+        return Path(value).absolute()
+    if os.environ.get("CI"):
+        pytest.fail("MAGPIE_TUI_DATA does not name a directory")
+    pytest.skip("MAGPIE_TUI_DATA is not set: reference traces are not here")
