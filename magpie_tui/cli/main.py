@@ -96,6 +96,25 @@ def _raise_signalled(number: int, _frame: FrameType | None) -> NoReturn:
     raise _Signalled(number)
 
 
+def _discard_stdout() -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _invoke(arguments: list[str]) -> int:
+    # Not click's own main(): it turns a closed pipe into exit 1.
+    command = build()
+    try:
+        with command.make_context("magpie-tui", arguments) as context:
+            result = command.invoke(context)
+        status = int(result) if isinstance(result, int) else ExitCode.OK
+    except click.exceptions.Exit as finished:
+        status = finished.exit_code
+    sys.stdout.flush()
+    return status
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     from magpie_tui.cli.errors import show_error, show_unexpected, show_usage_error
@@ -106,10 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _raise_signalled)
     try:
-        result = build().main(args=arguments, prog_name="magpie-tui", standalone_mode=False)
-        status = int(result) if isinstance(result, int) else 0
-        sys.stdout.flush()
-        return status
+        return _invoke(list(sys.argv[1:] if arguments is None else arguments))
     except MagpieTuiError as error:
         show_error(error)
         return error.exit_code
@@ -123,7 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
         return ExitCode.USER_INPUT
     except BrokenPipeError:
         # The reader went away (head, less): nothing to say, and the interpreter must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return ExitCode.OK
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

@@ -1,0 +1,120 @@
+"""The frame of the command line: help, global options, errors, exit codes, and what it costs to start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from magpie_tui.cli.group import expand_multiple
+from magpie_tui.cli.main import COMMANDS
+
+HEAVY_MODULES = ("textual", "pandas", "pyarrow", "numpy", "torch", "pydantic", "rich", "yaml", "watchfiles", "asyncio")
+
+
+def magpie(*arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-m", "magpie_tui", *arguments],
+        **{"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, **settings},
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from magpie_tui.cli.main import main\n"
+        "status = main(['--help'])\n"
+        "print('loaded:', *sorted(sys.modules), file=sys.stderr)\n"
+        "sys.exit(status)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split("loaded:")[1].split())
+    assert not loaded.intersection(HEAVY_MODULES)
+    assert not any(name.startswith("magpie_tui.tui") for name in loaded)
+    for command, lazy in COMMANDS.items():
+        assert lazy.hidden or command in done.stdout
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_help_with_the_global_options(command: str) -> None:
+    done = magpie(command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage: magpie-tui" in done.stdout
+    assert done.stderr == ""
+
+
+def test_version() -> None:
+    done = magpie("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("magpie-tui ")
+
+
+def test_global_options_stand_before_and_after_the_command() -> None:
+    before = magpie("--json", "paths")
+    after = magpie("paths", "--json")
+    assert before.stdout == after.stdout
+    assert set(json.loads(before.stdout)) == {"config", "state", "cache", "data"}
+
+
+def test_unknown_command_and_option_name_the_nearest() -> None:
+    command = magpie("pathz")
+    assert command.returncode == 2
+    assert "Did you mean 'paths'" in command.stderr
+    option = magpie("paths", "--jsn")
+    assert option.returncode == 2
+    assert "--json" in option.stderr
+    assert command.stdout == option.stdout == ""
+
+
+def test_without_a_terminal_the_help_is_printed_and_the_status_is_2() -> None:
+    done = magpie()
+    assert done.returncode == 2
+    assert "Usage: magpie-tui" in done.stdout
+    assert "needs a terminal" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = magpie("paths", capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    finally:
+        os.close(writer)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_a_bug_of_ours_is_saved_and_exits_4(private_directories: Path) -> None:
+    code = (
+        "import sys\n"
+        "import magpie_tui.cli.paths as paths\n"
+        "def broken(*_a, **_k): raise ZeroDivisionError('on \\x1b[31mpurpose')\n"
+        "paths.print_listing = broken\n"
+        "from magpie_tui.cli.main import main\n"
+        "sys.exit(main(['paths']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stderr
+    saved = list((private_directories / "state" / "crashes").iterdir())
+    assert len(saved) == 1
+    assert str(saved[0]) in done.stderr
+    assert "ZeroDivisionError" in saved[0].read_text()
+
+
+def test_repeatable_options_take_several_values() -> None:
+    import click
+
+    command = click.Command(
+        "c", params=[click.Option(["--categories"], multiple=True), click.Option(["--top-k"], type=int)]
+    )
+    assert expand_multiple(command, ["--categories", "a", "b", "--top-k", "5", "x"]) == [
+        "--categories", "a", "--categories", "b", "--top-k", "5", "x",
+    ]  # fmt: skip
+    assert expand_multiple(command, ["--categories", "--top-k", "5"]) == ["--categories", "", "--top-k", "5"]
+    assert expand_multiple(command, ["--", "--categories", "a", "b"]) == ["--", "--categories", "a", "b"]
