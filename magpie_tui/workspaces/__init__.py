@@ -1,0 +1,1 @@
+"""Timestamped result directories: names, report models, reproducibility record, tolerant browsing and watching."""
