@@ -1,0 +1,1 @@
+"""What was asked: YAML with positions, kernel, benchmark and framework configs, their effective values and problems."""
