@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.files import write_json
+from magpie_tui.workspaces.damage import DamagedReportError, kind_of
 from magpie_tui.workspaces.extras import EXTRAS_KEY, Extras, Verdict
 from magpie_tui.workspaces.kernel_state import (
     KernelState,
@@ -46,10 +46,6 @@ __all__ = [
     "compare_summary",
     "score_of",
 ]
-
-
-class DamagedReportError(UserInputError):
-    """A report cannot be used: not JSON, truncated, or of a shape that no generation has."""
 
 
 _STATE_MARKS = frozenset({"compiling_state", "correctness_state", "performance_state"})
@@ -118,7 +114,7 @@ class AnalyzeReport:
         """
         keys = mapping_or_none(value)
         if keys is None:
-            raise DamagedReportError(f"the report is no JSON object but {_kind_of(value)}")
+            raise DamagedReportError(f"the report is no JSON object but {kind_of(value)}")
         problems: list[str] = []
         more = without(keys, ("mode", "timestamp", "results", EXTRAS_KEY))
         if "results" not in keys and _looks_like_state(keys):
@@ -143,7 +139,7 @@ def _unwrapped_states(results: object, problems: list[str]) -> list[object]:
         return list(results)
     keys = mapping_or_none(results)
     if keys is None:
-        problems.append("`results` is missing" if results is None else f"`results` is {_kind_of(results)}")
+        problems.append("`results` is missing" if results is None else f"`results` is {kind_of(results)}")
         return []
     if _looks_like_state(keys):
         problems.append("`results` is one state and no list")
@@ -248,7 +244,7 @@ class CompareReport:
         """
         keys = mapping_or_none(value)
         if keys is None:
-            raise DamagedReportError(f"the report is no JSON object but {_kind_of(value)}")
+            raise DamagedReportError(f"the report is no JSON object but {kind_of(value)}")
         problems: list[str] = []
         results = _comparison_in(keys, problems)
         if not results and as_text(keys.get("mode")) != "compare":
@@ -343,16 +339,3 @@ def compare_summary(report: CompareReport) -> str:
         reason = report.extras.reason if report.extras is not None else None
         lines.append(f"No winner: {reason.replace('_', ' ')}" if reason else "No winner")
     return "\n".join(lines)
-
-
-def _kind_of(value: object) -> str:
-    """Name the JSON type of ``value`` for a message."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
-    return "a list" if isinstance(value, list) else "an object"
