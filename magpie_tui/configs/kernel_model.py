@@ -9,8 +9,9 @@ from typing import Literal
 
 from magpie_tui.configs.positions import Origin, Problem, Setting, Value
 
-KernelType = Literal["hip", "cuda", "pytorch", "triton"]
-KERNEL_TYPES: tuple[KernelType, ...] = ("hip", "cuda", "pytorch", "triton")
+KernelType = Literal["hip", "cuda", "pytorch", "triton", "cpp"]
+KERNEL_TYPES: tuple[KernelType, ...] = ("hip", "cuda", "pytorch", "triton", "cpp")
+"""Upstream's four, and ``cpp``: a program for the CPU, an extension of ours."""
 
 Command = tuple[str, ...]
 """An argument vector: program and arguments, already split."""
