@@ -235,12 +235,11 @@ class FigureReader:
     def throughput(self, more: Mapping[str, object] | None = None) -> Throughput:
         """Return the rates and counts; a zero rate is kept only where nothing was completed."""
         figures = dict(self._figures)
-        nothing_completed = figures.get("completed_requests") == 0
-        if nothing_completed and any(figures.get(name, 0) > 0 for name in _RATES):
+        nothing_completed = self._nothing_completed
+        if figures.get("completed_requests") == 0 and not nothing_completed:
             # Requests did complete, so this 0 stands for a count that the writer did not have.
             del figures["completed_requests"]
             self.reasons["throughput.completed_requests"] = ZERO_IS_UNKNOWN
-            nothing_completed = False
         for name in self._zero_rates:
             if name in figures:
                 continue
@@ -263,8 +262,20 @@ class FigureReader:
         )
 
     def latency(self, more: Mapping[str, object] | None = None) -> Latency:
-        """Return the latency statistics."""
+        """Return the latency statistics; none where no request was completed."""
+        if self._nothing_completed:
+            self._metrics.clear()
+            self.reasons["latency"] = "no request was completed"
+        for metric, values in self._metrics.items():
+            for statistic in values:
+                self.reasons.pop(f"latency.{metric}.{statistic}", None)
         return Latency({metric: dict(values) for metric, values in self._metrics.items()}, dict(more or {}))
+
+    @property
+    def _nothing_completed(self) -> bool:
+        return self._figures.get("completed_requests") == 0 and not any(
+            self._figures.get(name, 0) > 0 for name in _RATES
+        )
 
     @property
     def has_throughput(self) -> bool:
