@@ -83,12 +83,18 @@ def shorten_middle(text: str, width: int) -> str:
     return f"{left}..{' ' * (tail - cell_len(right))}{right}"
 
 
+def _csv_field(value: object) -> object:
+    if value is None:
+        return ""
+    return printable(value, keep="\n\t") if isinstance(value, str) else value
+
+
 def format_csv(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> str:
-    """CSV with a header; what was not measured is an empty field."""
+    """CSV with a header; what was not measured is an empty field, and text is harmless for a terminal."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([column.title for column in columns])
-    writer.writerows([["" if value is None else value for value in row] for row in rows])
+    writer.writerows([[_csv_field(value) for value in row] for row in rows])
     return buffer.getvalue().rstrip("\n")
 
 
