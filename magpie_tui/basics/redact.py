@@ -1,0 +1,109 @@
+"""Secrets taken out of what is kept: values are replaced by the name or by how they look, names stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+REDACTED = "<redacted>"
+
+_SECRET_WORDS = frozenset(
+    [
+        "secret",
+        "secrets",
+        "password",
+        "passwd",
+        "passphrase",
+        "credential",
+        "credentials",
+        "auth",
+        "authorization",
+        "cookie",
+        "apikey",
+        "pat",
+    ]
+)
+_KEY_KINDS = frozenset(["api", "access", "private", "secret", "ssh", "signing", "account", "encryption"])
+_NO_SECRET_AFTER_TOKEN = frozenset(["id", "ids", "count", "length", "limit", "budget", "throughput", "type"])
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_VALUE = re.compile(
+    r"hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}"
+    r"|glpat-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{12,}|xox[abprs]-[A-Za-z0-9-]{8,}"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*|(?<=[Bb]earer )[A-Za-z0-9._~+/-]{8,}=*"
+)
+_URL_PASSWORD = re.compile(r"(?P<before>[a-z][a-z0-9+.-]*://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
+_ASSIGNMENT = re.compile(
+    r"""(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>["']?[ \t]*[:=][ \t]*)"""
+    r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,}\]#]+)"""
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """True for names of variables, keys and options whose values are not to be kept (``HF_TOKEN``, ``--api-key``)."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    for position, word in enumerate(words):
+        before = words[position - 1] if position else ""
+        after = words[position + 1] if position + 1 < len(words) else ""
+        if word in _SECRET_WORDS:
+            return True
+        if word == "token" and after not in _NO_SECRET_AFTER_TOKEN:
+            return True
+        if word == "key" and (before in _KEY_KINDS or (not after and len(words) > 1)):
+            return True
+    return False
+
+
+def redact_text(text: str) -> str:
+    """Replace what looks like a secret anywhere in ``text``: known token forms, passwords in URLs, ``name: value``."""
+
+    def assignment(match: re.Match[str]) -> str:
+        if not is_secret_name(match["name"]) or match["value"] in ("null", "~", '""', "''"):
+            return match.group()
+        return f"{match['name']}{match['between']}{REDACTED}"
+
+    return _redact_values(_ASSIGNMENT.sub(assignment, text))
+
+
+def _redact_values(text: str) -> str:
+    return _SECRET_VALUE.sub(REDACTED, _URL_PASSWORD.sub(rf"\g<before>{REDACTED}", text))
+
+
+def redact_command(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return a command line with the values of secret options replaced, in both forms ``--name V`` and ``--name=V``."""
+    redacted: list[str] = []
+    value_is_secret = False
+    for argument in arguments:
+        if value_is_secret and not argument.startswith("-"):
+            redacted.append(REDACTED)
+            value_is_secret = False
+            continue
+        name, separator, _value = argument.partition("=")
+        is_option = name.startswith("-")
+        if separator and is_secret_name(name):
+            redacted.append(f"{name}={REDACTED}")
+        else:
+            redacted.append(redact_text(argument))
+        value_is_secret = is_option and not separator and is_secret_name(name)
+    return tuple(redacted)
+
+
+def redact_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables sorted by name, secret values replaced."""
+    return {
+        name: REDACTED if is_secret_name(name) and environment[name] else _redact_values(environment[name])
+        for name in sorted(environment)
+    }
+
+
+def redact_tree(value: object) -> object:
+    """Return a JSON tree with secret values replaced: those under secret names and those that look like secrets."""
+    if isinstance(value, Mapping):
+        return {
+            key: REDACTED if is_secret_name(str(key)) and isinstance(item, (str, int)) and item else redact_tree(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        if all(isinstance(item, str) for item in value):
+            return list(redact_command([str(item) for item in value]))
+        return [redact_tree(item) for item in value]
+    return _redact_values(value) if isinstance(value, str) else value
