@@ -14,10 +14,10 @@ from magpie_tui.basics.text import plural, printable
 Severity = Literal["error", "warning"]
 OriginKind = Literal["file", "default", "environment", "framework", "command_line", "derived"]
 
-Value: TypeAlias = Union[None, bool, int, float, str, "tuple[Value, ...]", "Mapping[str, Value]"]
+Value: TypeAlias = Union[bool, int, float, str, "tuple[Value, ...]", "Mapping[str, Value]", None]
 """A plain configuration value: what JSON can say."""
 
-ScalarValue: TypeAlias = Union[None, bool, int, float, str, bytes, datetime.date]
+ScalarValue: TypeAlias = bool | int | float | str | bytes | datetime.date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ class Scalar:
         value: What YAML made of it.
         text: What is written in the file, without quotes.
         plain: True when it is written without quotes (YAML then guesses its type).
+        one_line: It begins and ends in one line, so that a place inside can be told.
         aliased: An alias elsewhere in the file refers to it.
     """
 
@@ -113,7 +114,14 @@ class Scalar:
     plain: bool
     line: int
     column: int
+    one_line: bool = False
     aliased: bool = False
+
+    def place(self, offset: int = 0) -> tuple[int, int]:
+        """Return line and column of character ``offset`` of the text, or of its start where that cannot be told."""
+        if not self.one_line:
+            return self.line, self.column
+        return self.line, self.column + offset + (0 if self.plain else 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +162,7 @@ class MapNode:
         return tuple(entry.key for entry in self.entries)
 
 
-Node: TypeAlias = Union[Scalar, ListNode, MapNode]
+Node: TypeAlias = Scalar | ListNode | MapNode
 
 
 @dataclass(frozen=True, slots=True)
