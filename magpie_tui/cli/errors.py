@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-import traceback
 
 import click
 
@@ -38,19 +35,7 @@ def show_usage_error(error: click.ClickException) -> None:
 
 def show_unexpected(error: Exception) -> int:
     """Save the traceback of a bug of ours and say where."""
-    from magpie_tui.basics.paths import private_directory, state_directory
+    from magpie_tui.basics.crashes import save_crash
 
-    details = "".join(traceback.format_exception(error))
-    place = "(the traceback could not be saved)\n" + details
-    try:
-        directory = private_directory(state_directory() / "crashes")
-        path = directory / f"{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}.txt"
-        path.write_text(f"arguments: {sys.argv[1:]}\n\n{details}", encoding="utf-8", errors="backslashreplace")
-        place = str(path)
-    except OSError:
-        pass
-    _write(
-        f"magpie-tui: internal error: {type(error).__name__}: {printable(error)}\n\n"
-        f"hint: this is a bug in magpie-tui; the traceback was saved to {place}\n"
-    )
+    _write(save_crash(error))
     return ExitCode.OUR_FAULT

@@ -1,0 +1,62 @@
+"""What all dialogs share: a box over the screen, a title, keys at its foot, esc closes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from magpie_tui.basics.text import printable
+from magpie_tui.tui.actions import Explaining, bindings_for
+from magpie_tui.tui.widgets.frame import FooterRow
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(Explaining, ModalScreen[Answer], Generic[Answer]):
+    """A box with a title over the screen below.
+
+    Args:
+        title: One line, plain text.
+    """
+
+    BINDINGS: ClassVar[list[Any]] = bindings_for("Dialog")
+    HELP: ClassVar[str] = ""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: transparent; }
+    Dialog > Vertical {
+        width: 90%; max-width: 78; height: auto; max-height: 90%;
+        background: $surface; border: round $rule; padding: 0 1;
+    }
+    Dialog > Vertical.-wide { max-width: 120; }
+    Dialog .dialog-title { text-style: bold; color: $primary; height: auto; }
+    Dialog FooterRow { margin-top: 1; }
+    """
+
+    WIDE: ClassVar[bool] = False
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._dialog_title = printable(title)
+
+    def compose(self) -> ComposeResult:
+        """The box: title, content, keys."""
+        with Vertical(classes="-wide" if self.WIDE else ""):
+            yield Static(Content(self._dialog_title), classes="dialog-title", markup=False)
+            yield from self.compose_content()
+            yield FooterRow()
+
+    def compose_content(self) -> ComposeResult:
+        """Yield what stands between title and keys."""
+        raise NotImplementedError
+
+    def action_close(self) -> None:
+        """Close without an answer."""
+        self.dismiss(None)

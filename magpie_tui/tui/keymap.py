@@ -1,0 +1,146 @@
+"""The user's keymap: ``keymap.yaml`` in the config directory, action ids to keys.
+
+table.sort_by: S
+app.show_help: [question_mark, f1, f2]
+runs.stop_run: []          # no key; the palette still has it
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from magpie_tui.basics.errors import UserInputError
+from magpie_tui.tui.actions import Action, Registry, key_text, registry, unbound_key
+
+if TYPE_CHECKING:
+    import yaml
+
+_MODIFIER = re.compile(r"^(ctrl|shift|alt|super)\+")
+_NAMED_KEYS = frozenset(
+    {"up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete", "backspace"}
+    | {"tab", "enter", "escape", "space"}
+    | {f"f{number}" for number in range(1, 13)}
+)
+
+
+def load_keymap(path: Path) -> dict[str, str]:
+    """Read the user's keymap; a missing file is an empty keymap.
+
+    Returns:
+        Keys, comma-separated in Textual's names, by action id: what ``App.set_keymap`` takes.
+
+    Raises:
+        UserInputError: With line and column: not a mapping, an unknown action, an unknown key, a conflict.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserInputError(f"cannot read the keymap: {error}", path=path) from error
+    return parse_keymap(text, path)
+
+
+def parse_keymap(text: str, path: Path, known: Registry | None = None) -> dict[str, str]:
+    """Read a keymap from its text; see ``load_keymap``."""
+    import yaml
+
+    actions = known or registry()
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise UserInputError(
+            f"this is not YAML: {error.problem or error}",
+            path=path,
+            line=mark.line + 1 if mark else None,
+            column=mark.column + 1 if mark else None,
+        ) from error
+    except yaml.YAMLError as error:
+        raise UserInputError(f"this is not YAML: {error}", path=path) from error
+    if root is None:
+        return {}
+    if not isinstance(root, yaml.MappingNode):
+        raise _problem("the keymap is a mapping from action ids to keys", path, root, "write  app.show_help: f2")
+    keymap: dict[str, str] = {}
+    lines: dict[str, yaml.Node] = {}
+    for key_node, value_node in root.value:
+        action = _action(key_node, actions, path)
+        if action.id in keymap:
+            raise _problem(f"{action.id} stands here a second time", path, key_node)
+        keys = _keys(value_node, path)
+        keymap[action.id] = ",".join(keys) or unbound_key(action.id)
+        lines[action.id] = key_node
+    _refuse_conflicts(keymap, lines, actions, path)
+    return keymap
+
+
+def _problem(message: str, path: Path, node: yaml.Node, hint: str | None = None) -> UserInputError:
+    mark = node.start_mark
+    return UserInputError(message, path=path, line=mark.line + 1, column=mark.column + 1, hint=hint)
+
+
+def _action(node: yaml.Node, actions: Registry, path: Path) -> Action:
+    name = str(node.value)
+    action = actions.get(name)
+    if action is None:
+        guess = difflib.get_close_matches(name, [item.id for item in actions], n=1, cutoff=0.5)
+        hint = f"did you mean {guess[0]}?" if guess else "docs/keys.md lists the actions"
+        raise _problem(f"there is no action {name!r}", path, node, hint)
+    return action
+
+
+def _keys(node: yaml.Node, path: Path) -> list[str]:
+    import yaml
+
+    if isinstance(node, yaml.SequenceNode):
+        return [_key(item, path) for item in node.value]
+    if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
+        return []
+    return [_key(node, path)]
+
+
+def _key(node: yaml.Node, path: Path) -> str:
+    import yaml
+    from textual.keys import _character_to_key
+
+    hint = "a character, or a name such as f2, ctrl+t, pageup, space, question_mark"
+    if not isinstance(node, yaml.ScalarNode) or not node.value:
+        raise _problem("a key is one word", path, node, hint)
+    value = str(node.value)
+    if len(value) == 1:
+        # The one mapping between characters and Textual's key names; private there, pinned by tests.
+        return _character_to_key(value)
+    bare = value
+    while match := _MODIFIER.match(bare):
+        bare = bare[match.end() :]
+    if len(bare) == 1 or bare in _NAMED_KEYS or bare in _character_names():
+        return value
+    raise _problem(f"there is no key {value!r}", path, node, hint)
+
+
+def _character_names() -> frozenset[str]:
+    from textual.keys import _character_to_key
+
+    return frozenset(_character_to_key(chr(code)) for code in range(0x21, 0x7F))
+
+
+def _refuse_conflicts(keymap: Mapping[str, str], lines: Mapping[str, yaml.Node], actions: Registry, path: Path) -> None:
+    """Refuse two actions of one target on one key, and a key of the frame that would hide another for good."""
+    taken: dict[tuple[str, str], Action] = {}
+    ordered = sorted(actions, key=lambda action: action.id in keymap)
+    for action in ordered:
+        keys = keymap[action.id].split(",") if action.id in keymap else list(action.keys)
+        for key in keys:
+            other = taken.setdefault((action.target, key), action)
+            if other is not action and (action.id in keymap or other.id in keymap):
+                raise _problem(
+                    f"{key_text(key)} would do two things: {other.id} and {action.id}",
+                    path,
+                    lines.get(action.id, lines.get(other.id, next(iter(lines.values())))),
+                    f"give {other.id} another key too, or none: []",
+                )

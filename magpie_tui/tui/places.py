@@ -1,0 +1,57 @@
+"""The places of the app: always the same digits, each with the screen that opens there.
+
+A place whose screen is not part of the program yet says what will be there and which command to use meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place.
+
+    Attributes:
+        digit: Its key.
+        name: Its name in code: the Textual mode, the part of action ids.
+        title: What row 2 shows.
+        short: What row 2 shows in a narrow terminal.
+        about: What one finds there, a phrase without a final stop.
+        screen: ``package.module:ClassName``, imported when the place is first opened; None when it is not built.
+        command: The sub-command that does the same headless, tokens after ``magpie-tui``; None when there is none.
+    """
+
+    digit: str
+    name: str
+    title: str
+    short: str
+    about: str
+    screen: str | None = None
+    command: tuple[str, ...] | None = None
+
+
+_SCREENS = "magpie_tui.tui.screens"
+
+PLACES: tuple[Place, ...] = (
+    Place("1", "campaign", "Campaign", "Camp", "what runs, what ended, where to begin", f"{_SCREENS}.home:HomeScreen"),
+    Place("2", "runs", "Runs", "Runs", "live and ended runs with their logs", None, ("runs", "list")),
+    Place("3", "trace", "Trace", "Trace", "stages, kernels and the roofline of a trace"),
+    Place("4", "candidates", "Candidates", "Cand", "candidate kernels against their baseline", None, ("compare",)),
+    Place("5", "experiments", "Experiments", "Exper", "paired serving runs and their verdict"),
+    Place("6", "workspaces", "Workspaces", "Works", "results on disk", None, ("workspaces", "list")),
+    Place("7", "configs", "Configs", "Conf", "config files, checked as they are written", None, ("config", "new")),
+    Place("8", "machine", "Machine", "Mach", "GPUs, who uses them, tools, disk", f"{_SCREENS}.machine:MachineScreen"),
+)
+
+
+def place_named(name: str) -> Place:
+    """Return the place of that name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    for place in PLACES:
+        if place.name == name:
+            return place
+    raise KeyError(name)

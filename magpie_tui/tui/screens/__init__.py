@@ -1,0 +1,1 @@
+"""One screen a place, and what is opened from it."""

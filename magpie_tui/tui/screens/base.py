@@ -1,0 +1,125 @@
+"""The frame that every screen stands in."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.screen import Screen
+
+from magpie_tui.tui.actions import Explaining, bindings_for
+from magpie_tui.tui.terminal import MINIMUM_HEIGHT, MINIMUM_WIDTH, WIDE
+from magpie_tui.tui.widgets.frame import (
+    CommandRow,
+    FooterRow,
+    HeaderRow,
+    PlacesRow,
+    RuleRow,
+    Severity,
+    StatusRow,
+    TooSmall,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+
+    from magpie_tui.tui.app import MagpieApp
+
+SIZE_CLASSES_WIDTH: list[tuple[int, str]] = [
+    (0, "-too-narrow"),
+    (MINIMUM_WIDTH, "-narrow"),
+    (100, "-normal"),
+    (WIDE, "-wide"),
+]
+SIZE_CLASSES_HEIGHT: list[tuple[int, str]] = [(0, "-too-low"), (MINIMUM_HEIGHT, "-low"), (28, "-high")]
+"""CSS classes of a screen by its size: ``-narrow`` is less than 100 columns, ``-low`` less than 28 rows."""
+
+
+class PlaceScreen(Explaining, Screen[None]):
+    """A screen of a place: the rows of the frame around what ``compose_content`` yields.
+
+    A subclass sets ``PLACE`` and ``HELP``, yields its widgets, and says what is open (``subject``) and which command
+    prints the same (``equivalent_command``).
+    """
+
+    PLACE: str = ""
+    """Name of the place in ``places.PLACES``."""
+
+    HELP: ClassVar[str] = ""
+    """What the screen is about, for help; plain text, paragraphs parted by empty lines."""
+
+    BINDINGS: ClassVar[list[Any]] = bindings_for("PlaceScreen")
+    HORIZONTAL_BREAKPOINTS = SIZE_CLASSES_WIDTH
+    VERTICAL_BREAKPOINTS = SIZE_CLASSES_HEIGHT
+
+    DEFAULT_CSS = """
+    PlaceScreen { layout: vertical; overflow: hidden; }
+    PlaceScreen.-too-narrow > *, PlaceScreen.-too-low > * { display: none; }
+    PlaceScreen.-too-narrow > TooSmall, PlaceScreen.-too-low > TooSmall { display: block; }
+    """
+
+    @property
+    def magpie(self) -> MagpieApp:
+        """The app, typed."""
+        from magpie_tui.tui.app import MagpieApp
+
+        assert isinstance(self.app, MagpieApp)
+        return self.app
+
+    def compose(self) -> ComposeResult:
+        """Put the frame around the content."""
+        yield HeaderRow()
+        yield PlacesRow()
+        yield RuleRow()
+        yield from self.compose_content()
+        yield StatusRow()
+        yield CommandRow()
+        yield FooterRow()
+        yield TooSmall()
+
+    def compose_content(self) -> ComposeResult:
+        """Yield the widgets between row 3 and row 26; together they take ``height: 1fr``."""
+        raise NotImplementedError
+
+    def subject(self) -> str:
+        """Return what is open, for row 1; by default the name of the root directory."""
+        root = self.magpie.root
+        return root.name or str(root)
+
+    def equivalent_command(self) -> Sequence[str] | None:
+        """Return the words after ``magpie-tui`` that print what this screen shows, or None when no command does."""
+        return None
+
+    def command_line(self) -> str:
+        """Return the equivalent command as it is typed in a shell, or the empty string."""
+        words = self.equivalent_command()
+        return "" if words is None else shlex.join(["magpie-tui", *words])
+
+    def say(self, message: str, severity: Severity = "information") -> None:
+        """Show one line in row 26 until the next key."""
+        self.query_one(StatusRow).say(message, severity)
+
+    def stand(self, note: str) -> None:
+        """Show ``note`` in row 26 whenever there is no message; the empty string takes it away."""
+        self.query_one(StatusRow).stand(note)
+
+    def update_frame(self) -> None:
+        """Build the rows of the frame again, after the subject, the command or the facts have changed."""
+        for row in (HeaderRow, PlacesRow, CommandRow, FooterRow):
+            self.query_one(row).update()
+
+    def action_reload(self) -> None:
+        """Read everything again."""
+        self.reload()
+
+    def reload(self) -> None:
+        """Start reading what the screen shows; the base class reads runs and machine."""
+        self.magpie.background.read_now()
+        self.say("reading again")
+
+    @property
+    def too_small(self) -> bool:
+        """True when the terminal cannot show this screen."""
+        return self.app.size.width < MINIMUM_WIDTH or self.app.size.height < MINIMUM_HEIGHT
