@@ -1,0 +1,470 @@
+"""State and painting of the one table of the program: only the rows that are seen are read and drawn.
+
+The source sorts, filters and formats; the table keeps the cursor, the marks and the view, and paints. What happens is
+told by the messages of ``table_messages``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from rich.cells import set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import work
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from magpie_tui.basics.text import plural, printable
+from magpie_tui.tui.widgets.table_export import ExportFormat, export_rows
+from magpie_tui.tui.widgets.table_filter import TableFilter, parse_filter
+from magpie_tui.tui.widgets.table_layout import Span, TableLayout, measure_columns, place_columns
+from magpie_tui.tui.widgets.table_messages import TableMessages
+from magpie_tui.tui.widgets.table_source import SortKey, TableRow, TableSource
+from magpie_tui.tui.widgets.table_view import SavedView, default_view
+
+AT_ONCE_ROWS = 5_000
+"""Tables up to this size are sorted and filtered at once; above it a thread does it."""
+
+_Painted = tuple[str, tuple[Span, ...], str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Anchor:
+    """The cursor before a change: its key, its row on the screen, the keys near it, nearest first."""
+
+    key: str | None
+    offset: int
+    neighbours: tuple[str, ...]
+
+
+class TableCore(TableMessages, ScrollView, can_focus=True):
+    """What a ``VirtualTable`` is without its actions.
+
+    Args:
+        source: The rows.
+        view: Columns, sort and filter to begin with; None shows what the commands print.
+        empty_text: Said instead of rows when there are none at all; it should teach the next key.
+    """
+
+    def __init__(
+        self,
+        source: TableSource,
+        *,
+        view: SavedView | None = None,
+        empty_text: str = "nothing here",
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.empty_text = empty_text
+        self._source = source
+        self._saved_view = (view or default_view(source.columns)).fitting(source.columns)
+        self._cursor_row = 0
+        self._cursor_key: str | None = None
+        self._cursor_column = self._saved_view.columns[0]
+        self._first_column = 1
+        self._marks: set[str] = set()
+        self._page_first = 0
+        self._page_rows: Sequence[TableRow] = ()
+        self._painted: dict[int, _Painted] = {}
+        self._generation = 0
+        self._state_text: str | None = None
+        self._state_is_error = False
+        self._measured: dict[str, int] = {}
+        self._columns_laid: TableLayout | None = None
+        self._laid_width = 0
+
+    # What others may ask
+
+    @property
+    def source(self) -> TableSource:
+        """The rows."""
+        return self._source
+
+    @property
+    def view(self) -> SavedView:
+        """Columns, widths, sort and filter as they are now."""
+        return self._saved_view
+
+    @property
+    def cursor_row(self) -> int:
+        """Position of the cursor among the rows shown."""
+        return self._cursor_row
+
+    @property
+    def cursor_key(self) -> str | None:
+        """Key of the row under the cursor, or None when no row is shown."""
+        return self._cursor_key
+
+    @property
+    def cursor_column(self) -> str:
+        """Id of the column that sorting and copying a cell act on."""
+        return self._cursor_column
+
+    @property
+    def marked_keys(self) -> frozenset[str]:
+        """Keys of the marked rows, shown or not."""
+        return frozenset(self._marks)
+
+    @property
+    def page_rows(self) -> int:
+        """Rows that fit below the header."""
+        return max(1, self.size.height - 1)
+
+    # Rows come and go
+
+    def set_source(self, source: TableSource, view: SavedView | None = None) -> None:
+        """Show other rows; the cursor stays on its key where that exists."""
+        anchor = self._remember()
+        self._source = source
+        self._state_text = None
+        self._measured = {}
+        self.set_view(view or self._saved_view, anchor=anchor)
+
+    def refresh_rows(self) -> None:
+        """Show what the source holds now, after its rows were replaced.
+
+        The row under the cursor stays at its place on the screen, and only lines that look different are painted.
+        """
+        cleared = self._state_text is not None
+        self._state_text = None
+        for column, width in measure_columns(self._source).items():
+            self._measured[column] = max(width, self._measured.get(column, 0))
+        self._columns_laid = None
+        self._settle(self._remember(), vanished=True)
+        if cleared:
+            self.refresh()
+
+    def show_loading(self, text: str) -> None:
+        """Say in place of the rows what is being waited for."""
+        self._show_state(text, is_error=False)
+
+    def show_error(self, text: str) -> None:
+        """Say in place of the rows why there are none."""
+        self._show_state(text, is_error=True)
+
+    def _show_state(self, text: str, *, is_error: bool) -> None:
+        self._state_text = printable(text, keep="\n")
+        self._state_is_error = is_error
+        self._painted.clear()
+        self.refresh()
+
+    # View: columns, sort, filter
+
+    def set_view(self, view: SavedView, *, anchor: _Anchor | None = None) -> None:
+        """Show these columns, in this order of rows, filtered so.
+
+        Raises:
+            FilterError: The filter cannot be understood; nothing was changed.
+        """
+        view = view.fitting(self._source.columns)
+        table_filter = parse_filter(view.filter, self._source.columns)
+        self._saved_view = view
+        if self._cursor_column not in view.columns:
+            self._cursor_column = view.columns[0]
+        self._columns_laid = None
+        self._painted.clear()
+        self.refresh()
+        arranged = self._source.arrangement
+        if (arranged.sort, arranged.filter) == (view.sort, table_filter):
+            self._generation += 1
+            self._settle(anchor or self._remember())
+        else:
+            self._rearrange(view.sort, table_filter, anchor)
+
+    def set_filter(self, text: str) -> None:
+        """Show only rows that pass a filter such as ``lib:AITER ceil<50``; empty text shows all.
+
+        Raises:
+            FilterError: With the position of what cannot be understood; the present filter stays.
+        """
+        self.set_view(dataclasses.replace(self._saved_view, filter=text))
+
+    def set_sort(self, *keys: SortKey) -> None:
+        """Sort by these columns, most important first; none restores the natural order."""
+        self.set_view(dataclasses.replace(self._saved_view, sort=keys))
+
+    def _rearrange(self, sort: tuple[SortKey, ...], table_filter: TableFilter, anchor: _Anchor | None) -> None:
+        self._generation += 1
+        if self._source.total_count <= AT_ONCE_ROWS:
+            anchor = anchor or self._remember()
+            self._source.apply(self._source.arrange(sort, table_filter))
+            self._settle(anchor)
+        else:
+            self._arrange_in_thread(self._source, sort, table_filter, self._generation)
+
+    @work(thread=True, exclusive=True, group="arrange", exit_on_error=False)
+    def _arrange_in_thread(
+        self, source: TableSource, sort: tuple[SortKey, ...], table_filter: TableFilter, generation: int
+    ) -> None:
+        self.post_message(self.Arranged(self, source.arrange(sort, table_filter), generation))
+
+    def on_virtual_table_arranged(self, message: TableMessages.Arranged) -> None:
+        """Show the order unless another one was asked for meanwhile."""
+        message.stop()
+        if message.generation == self._generation:
+            anchor = self._remember()
+            self._source.apply(message.arrangement)
+            self._settle(anchor)
+
+    # The cursor
+
+    def _remember(self) -> _Anchor:
+        """Note where the cursor is, and which rows are around it, before rows change."""
+        rows = [row.key for row in self._page_rows]
+        place = self._cursor_row - self._page_first
+        near = rows[place + 1 :] + rows[:place][::-1] if 0 <= place < len(rows) else rows
+        return _Anchor(self._cursor_key, self._cursor_row - round(self.scroll_y), tuple(near))
+
+    def _settle(self, anchor: _Anchor, *, vanished: bool = False) -> None:
+        """Put the cursor back on its key and its place on the screen after rows changed."""
+        self._page_rows = ()
+        count = self._source.row_count
+        if self._state_text is None and self.virtual_size.height != count + 1:
+            self.virtual_size = Size(0, count + 1)
+        position = None if anchor.key is None else self._source.find_key(anchor.key)
+        if position is None:
+            found = (self._source.find_key(key) for key in anchor.neighbours)
+            neighbour = next((place for place in found if place is not None), None)
+            position = neighbour if neighbour is not None else max(0, min(self._cursor_row, count - 1))
+            if vanished and anchor.key is not None:
+                self.post_message(self.Noted(self, f"{printable(anchor.key)} is gone"))
+        self._cursor_row = position
+        self.scroll_to(y=position - anchor.offset, animate=False, force=True)
+        self._note_cursor()
+        self._keep_cursor_visible()
+        self._repaint_changed()
+        self.post_message(self.ViewChanged(self, self._saved_view, count, self._source.total_count))
+
+    def move_cursor(self, position: int) -> None:
+        """Put the cursor on the row at ``position``, the nearest one if there is no such row."""
+        count = self._source.row_count
+        if not count:
+            return
+        old = self._cursor_row
+        self._cursor_row = max(0, min(position, count - 1))
+        self._note_cursor()
+        self._keep_cursor_visible()
+        for row in {old, self._cursor_row}:
+            self._refresh_row(row)
+
+    def move_cursor_to_key(self, key: str) -> bool:
+        """Put the cursor on a row; False when it is not shown."""
+        position = self._source.find_key(key)
+        if position is not None:
+            self.move_cursor(position)
+        return position is not None
+
+    def move_cursor_column(self, column_id: str) -> None:
+        """Put the cursor on a column and scroll sideways as far as needed."""
+        layout = self._laid_columns()
+        position = layout.position(column_id)
+        if position is None:
+            return
+        self._cursor_column = column_id
+        first = self._first_column
+        if position:
+            first = min(first, position)
+            while first < position and not layout.fully_visible(position, first, self._text_width):
+                first += 1
+        if first != self._first_column:
+            self._first_column = first
+            self._painted.clear()
+            self.refresh()
+        self.refresh(Region(0, 0, self._text_width, 1))
+
+    def column_at(self, cell: int) -> str | None:
+        """Id of the column drawn at a cell, counted from the left edge."""
+        layout = self._laid_columns()
+        position = layout.column_at(cell, self._first_column, self._text_width)
+        return None if position is None else layout.placed[position].column.id
+
+    def column_width(self) -> int:
+        """Cells of the column under the cursor."""
+        layout = self._laid_columns()
+        position = layout.position(self._cursor_column)
+        return layout.placed[position].width if position is not None else 0
+
+    def set_marks(self, keys: frozenset[str]) -> None:
+        """Mark exactly these rows, shown or not."""
+        if keys != self._marks:
+            self._marks = set(keys)
+            self._repaint_changed()
+            self.post_message(self.MarksChanged(self, keys))
+
+    def _note_cursor(self) -> None:
+        key = self._source.key(self._cursor_row) if self._cursor_row < self._source.row_count else None
+        if key != self._cursor_key:
+            self._cursor_key = key
+            self.post_message(self.RowHighlighted(self, key))
+
+    def _keep_cursor_visible(self) -> None:
+        top = round(self.scroll_y)
+        if self._cursor_row < top:
+            self.scroll_to(y=self._cursor_row, animate=False, force=True)
+        elif self._cursor_row >= top + self.page_rows:
+            self.scroll_to(y=self._cursor_row - self.page_rows + 1, animate=False, force=True)
+
+    # Export
+
+    def export_text(self, export_format: ExportFormat) -> str:
+        """The marked rows, or all rows shown when none is marked, as the commands print them, with a final newline."""
+        keys = sorted(self.marked_keys) if self.marked_keys else None
+        return export_rows(self.source, self.view.columns, export_format, keys) + "\n"
+
+    def export_suggestion(self) -> str:
+        """How many rows an export holds."""
+        count = len(self.marked_keys) or self.source.row_count
+        return plural(count, "marked row" if self.marked_keys else "row")
+
+    def clear_filter(self) -> None:
+        """Show all rows."""
+        self.set_view(dataclasses.replace(self.view, filter=""))
+
+    # Painting
+
+    @property
+    def _text_width(self) -> int:
+        return max(1, self.size.width - self.scrollbar_size_vertical)
+
+    def _laid_columns(self) -> TableLayout:
+        if self._columns_laid is None or self._laid_width != self._text_width:
+            self._laid_width = self._text_width
+            if not self._measured:
+                self._measured = measure_columns(self._source)
+            view = self._saved_view
+            self._columns_laid = place_columns(
+                self._source, view.columns, dict(view.widths), self._measured, self._text_width
+            )
+        return self._columns_laid
+
+    def _row_at(self, position: int) -> TableRow | None:
+        """The row at a position; a page of rows around it is read at once."""
+        if not self._page_first <= position < self._page_first + len(self._page_rows):
+            self._page_first = min(position, round(self.scroll_y))
+            if position >= self._page_first + self.page_rows:
+                self._page_first = position
+            self._page_rows = self._source.rows(self._page_first, self.page_rows)
+        place = position - self._page_first
+        return self._page_rows[place] if place < len(self._page_rows) else None
+
+    def _content(self, y: int) -> _Painted:
+        """Text, coloured cells and part name of the line at ``y``."""
+        width = self._text_width
+        layout = self._laid_columns()
+        if y == 0:
+            return layout.header(self._saved_view.sort, self._first_column, width), (), "header"
+        if self._state_text is not None or not self._source.row_count:
+            return self._message_line(y - 1, width)
+        position = y - 1 + round(self.scroll_y)
+        row = self._row_at(position) if position < self._source.row_count else None
+        if row is None:
+            return " " * width, (), "blank"
+        cursor = position == self._cursor_row
+        marked = row.key in self._marks
+        text, spans = layout.row(row, self._first_column, width, cursor=cursor, marked=marked)
+        if cursor:
+            return text, (), "cursor" if self.has_focus else "cursor-blurred"
+        return text, spans, "marked" if marked else "row"
+
+    def _message_line(self, y: int, width: int) -> _Painted:
+        text = self._state_text
+        if text is None:
+            filtered = bool(self._source.total_count)
+            shown = printable(self._saved_view.filter)
+            text = f"none of {self._source.total_count:,} rows passes  {shown}" if filtered else self.empty_text
+        lines = text.split("\n")
+        line = "  " + lines[y] if y < len(lines) else ""
+        error = self._state_text is not None and self._state_is_error
+        return set_cell_size(line, width), (), "error" if error else "message"
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the widget; ``y`` counts from its top."""
+        content = self._content(y)
+        self._painted[y] = content
+        text, spans, part = content
+        base = self.rich_style
+        if part in ("row", "blank"):
+            return _styled(text, base, [(begin, end, self._style(tone)) for begin, end, tone in spans])
+        if part == "header":
+            return _styled(text, self._style(part), self._header_cursor())
+        return _styled(text, self._style(part), [(begin, end, self._style(tone)) for begin, end, tone in spans])
+
+    def _style(self, part: str) -> Style:
+        return self.get_component_rich_style(f"virtual-table--{part}")
+
+    def _header_cursor(self) -> list[tuple[int, int, Style]]:
+        layout = self._laid_columns()
+        for position, left in layout.visible(self._first_column, self._text_width):
+            if layout.placed[position].column.id == self._cursor_column:
+                right = min(left + layout.placed[position].width, self._text_width)
+                return [(left, right, self._style("header-cursor"))]
+        return []
+
+    def _refresh_row(self, position: int) -> None:
+        y = position - round(self.scroll_y) + 1
+        if 1 <= y < self.size.height:
+            self.refresh(Region(0, y, self._text_width, 1))
+
+    def _repaint_changed(self) -> None:
+        """Refresh only the cells that look different from what is on the screen."""
+        regions = []
+        for y in range(self.size.height):
+            old, new = self._painted.get(y), self._content(y)
+            if old is None or old != new:
+                begin, end = changed_cells(old, new) if old is not None else (0, self._text_width)
+                regions.append(Region(begin, y, end - begin, 1))
+        if regions:
+            self.refresh(*regions)
+
+    # Events
+
+    def on_mount(self) -> None:
+        """Show the rows that the source has."""
+        self.set_view(self._saved_view)
+
+    def on_resize(self) -> None:
+        """Lay the columns out anew."""
+        self._columns_laid = None
+        self._page_rows = ()
+        self._painted.clear()
+        self._keep_cursor_visible()
+
+    def on_focus(self) -> None:
+        """Show where the keys go."""
+        self._refresh_row(self._cursor_row)
+
+    def on_blur(self) -> None:
+        """Show that the keys go elsewhere."""
+        self._refresh_row(self._cursor_row)
+
+
+def changed_cells(old: _Painted, new: _Painted) -> tuple[int, int]:
+    """The range of cells in which two lines differ; the whole line where that is not plain to see."""
+    before, after = old[0], new[0]
+    if old[1:] != new[1:] or len(before) != len(after) or not (before.isascii() and after.isascii()):
+        return 0, max(len(before), len(after)) * 2
+    begin = next(index for index, (one, two) in enumerate(zip(before, after, strict=True)) if one != two)
+    end = len(after)
+    while before[end - 1] == after[end - 1]:
+        end -= 1
+    return begin, end
+
+
+def _styled(text: str, base: Style, spans: Sequence[tuple[int, int, Style]]) -> Strip:
+    """A strip of ``text`` with some cells in another style."""
+    whole = Strip([Segment(text, base)])
+    if not spans:
+        return whole
+    width = whole.cell_length
+    parts = []
+    done = 0
+    for begin, end, style in spans:
+        parts.append(whole.crop(done, begin))
+        parts.append(Strip([Segment(segment.text, style) for segment in whole.crop(begin, end)]))
+        done = end
+    parts.append(whole.crop(done, width))
+    return Strip.join(parts)
