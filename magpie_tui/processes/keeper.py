@@ -159,8 +159,6 @@ class Keeper:
             self._listen(None)
             self._look_at_children()
         self._end_tree()
-        if self._order is not None:
-            self._outcome.stopped_by = self._order.by
         return self._outcome
 
     def _listen(self, timeout_s: float | None) -> None:
@@ -195,8 +193,10 @@ class Keeper:
         if self._order is None:
             self._order = order
             self._deadline = time.monotonic() + order.grace_s
-            if self._on_stop is not None and not self._ended:
-                self._on_stop(order)
+            if not self._ended:
+                self._outcome.stopped_by = order.by
+                if self._on_stop is not None:
+                    self._on_stop(order)
         else:
             self._deadline = min(self._deadline, time.monotonic() + order.grace_s)
 
