@@ -63,7 +63,7 @@ class _Splitter:
         if self.word is None:
             self.word = []
             self.start = self.position
-            self.word.append(characters)
+        self.word.append(characters)
 
     def end_word(self) -> None:
         if self.word is None:

@@ -91,10 +91,10 @@ ENTRY_FIELDS: tuple[Field, ...] = (
     Field("budget_seconds", Kind.NUMBER, "Measuring time of one arm and shape.", nullable=True, above=0),
     Field("timeout_seconds", Kind.NUMBER, "Limit of each command.", nullable=True, above=0),
     # Snapshots only.
-    Field("input_shapes", Kind.ANY, "Snapshot."),
-    Field("dtype", Kind.ANY, "Snapshot."),
-    Field("extra", Kind.ANY, "Snapshot."),
-    Field("magpie_tui", Kind.ANY, "Our part of a snapshot."),
+    Field("input_shapes", Kind.ANY, "Snapshot.", hidden=True),
+    Field("dtype", Kind.ANY, "Snapshot.", hidden=True),
+    Field("extra", Kind.ANY, "Snapshot.", hidden=True),
+    Field("magpie_tui", Kind.ANY, "Our part of a snapshot.", hidden=True),
 )
 
 SNAPSHOT_KEYS = frozenset({"kernel_id", "kernel_type", "source_file_path", "compiling_command"})
@@ -153,9 +153,15 @@ TOP_FIELDS: tuple[Field, ...] = (
         Field(key, Kind.NODE, "")
         for key in ("kernel", "kernels", "performance", "correctness", "latency", "scheduler", "ray_config")
     ),
-    Field("magpie_tui", Kind.NODE, "Our part of a snapshot."),
+    Field("magpie_tui", Kind.NODE, "Our part of a snapshot.", hidden=True),
     *(
-        Field(key, Kind.NODE, "", ignored="upstream reads this section from the framework config (--config) only")
+        Field(
+            key,
+            Kind.NODE,
+            "",
+            hidden=True,
+            ignored="upstream reads this section from the framework config (--config) only",
+        )
         for key in FRAMEWORK_ONLY
     ),
 )

@@ -41,6 +41,8 @@ class Field:
         aliases: Other names of the key, and of choices as ``{"torch": "pytorch"}`` in ``choice_aliases``.
         minimum, maximum: Inclusive limits of a number; ``above`` is an exclusive lower limit.
         ignored: Why upstream does not read this key; said as a warning.
+        single: One text may stand for a list of one.
+        hidden: Not named among the keys that one may write.
         fields: Keys of a section.
         null_is_default: An empty value means the default instead of being wrong.
         group: ``config diff`` lists it under this heading.
@@ -62,6 +64,7 @@ class Field:
     maximum: float | None = None
     above: float | None = None
     single: bool = False
+    hidden: bool = False
     ignored: str | None = None
     fields: tuple[Field, ...] = ()
     group: Literal["workload", "profiler", "environment"] = "environment"
@@ -141,7 +144,7 @@ class Reader:
         for entry in node.entries:
             item = by_name.get(entry.key)
             if item is None:
-                self.unknown_key(entry.key_node, entry.value, tuple(by_name), prefix)
+                self.unknown_key(entry.key_node, entry.value, [item.key for item in fields if not item.hidden], prefix)
                 continue
             if item.key in seen:
                 message = f"{prefix}{entry.key} and {prefix}{seen[item.key]} are two names of one key"
@@ -151,7 +154,9 @@ class Reader:
                 self.problems.warning(
                     entry.key_node, "ignored-key", f"{prefix}{entry.key} has no effect: {item.ignored}"
                 )
-            if item.kind is Kind.NODE:
+            if item.ignored and item.kind is not Kind.SECTION:
+                continue
+            elif item.kind is Kind.NODE:
                 nodes[item.key] = entry.value
             elif item.kind is Kind.SECTION:
                 self._section(entry.value, item, f"{prefix}{item.key}")
