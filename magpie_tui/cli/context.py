@@ -25,6 +25,8 @@ class GlobalOptions:
     root: Path | None = None
     given: set[str] = field(default_factory=set)
     """Names of the options that the user typed."""
+    arguments: tuple[str, ...] = ()
+    """The whole command line after the name of the program, as typed."""
 
 
 def global_options() -> GlobalOptions:

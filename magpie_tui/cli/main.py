@@ -106,7 +106,8 @@ def _invoke(arguments: list[str]) -> int:
     # Not click's own main(): it turns a closed pipe into exit 1.
     command = build()
     try:
-        with command.make_context("magpie-tui", arguments) as context:
+        with command.make_context("magpie-tui", list(arguments)) as context:
+            context.ensure_object(GlobalOptions).arguments = tuple(arguments)
             result = command.invoke(context)
         status = int(result) if isinstance(result, int) else ExitCode.OK
     except click.exceptions.Exit as finished:

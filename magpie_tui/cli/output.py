@@ -39,10 +39,12 @@ class ListFormat(str, Enum):
 
 def color_wanted() -> bool:
     """Colours only for a terminal, and never with ``--no-color``, NO_COLOR or TERM=dumb."""
-    if global_options().no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if global_options().no_color or os.environ.get("NO_COLOR"):
         return False
     # A run's worker writes to a log file on behalf of a terminal that its starter has asked about.
-    return sys.stdout.isatty() or os.environ.get("MAGPIE_TUI_COLOR") == "1"
+    if os.environ.get("MAGPIE_TUI_COLOR") == "1":
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def terminal_width(default: int = 100) -> int:
