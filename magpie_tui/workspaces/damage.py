@@ -144,6 +144,22 @@ def _plain(value: object, nodes_left: list[int]) -> object:
     return str(value)
 
 
+def is_directory(path: Path) -> bool:
+    """True for a directory that can be reached; never an error, whatever the path is."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_regular_file(path: Path) -> bool:
+    """True for a file that can be reached; never an error, whatever the path is."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def kind_of(value: object) -> str:
     """Name the JSON type of ``value`` for a message."""
     if value is None:

@@ -1,0 +1,57 @@
+"""The table of kernels that analyze and compare reports print."""
+
+from __future__ import annotations
+
+from magpie_tui.workspaces.headlines import baseline_index, median_us
+from magpie_tui.workspaces.kernel_state import KernelState
+from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport
+from magpie_tui.workspaces.tables import Table
+
+_COLUMNS = ("index", "kernel", "type", "state", "compiling", "correctness", "performance", "median_us")
+
+
+def _row(index: int, state: KernelState) -> tuple[object, ...]:
+    stages = (state.compiling.word, state.correctness.word, state.performance.word)
+    return (index, state.kernel_id or None, state.kernel_type or None, state.word, *stages, median_us(state))
+
+
+def kernel_table(report: AnalyzeReport | CompareReport) -> Table:
+    """Return one row a kernel.
+
+    A comparison adds ``role`` (baseline or nothing), ``rank`` (from 1), and ``ratio`` with its interval and ``verdict``
+    in our reports, or ``score`` in another program's.
+    """
+    rows = [_row(index, state) for index, state in enumerate(report.kernels)]
+    if isinstance(report, AnalyzeReport):
+        return Table("kernels", _COLUMNS, tuple(rows))
+    baseline = baseline_index(report)
+    ranks = {index: rank for rank, (index, _score) in enumerate(report.rankings, 1)}
+    own = ("role", "rank", "ratio", "ratio_low", "ratio_high", "verdict") if report.ours else ("rank", "score")
+    completed = []
+    for index, (row, state) in enumerate(zip(rows, report.kernels, strict=True)):
+        score = report.perf_scores[index] if index < len(report.perf_scores) else None
+        if not report.ours:
+            completed.append((*row, ranks.get(index), score))
+            continue
+        verdict = state.extras.verdict if state.extras is not None else None
+        low, high, word = (
+            (None, None, None) if verdict is None else (verdict.ratio_low, verdict.ratio_high, verdict.word)
+        )
+        role = "baseline" if index == baseline else None
+        completed.append((*row, role, ranks.get(index), score, low, high, word))
+    return Table("kernels", (*_COLUMNS, *own), tuple(completed))
+
+
+def stage_notes(report: AnalyzeReport | CompareReport) -> list[str]:
+    """Return a line for each stage of which the report claims more than it proves."""
+    notes: list[str] = []
+    for index, state in enumerate(report.kernels):
+        stages = [state.compiling, state.correctness, state.performance]
+        if state.latency is not None:
+            stages.append(state.latency)
+        notes.extend(
+            f"{state.kernel_id or f'kernel {index}'}: {stage.name}: {stage.note}"
+            for stage in stages
+            if stage.note is not None and (stage.name != "compiling" or stage.word != "skipped")
+        )
+    return notes
