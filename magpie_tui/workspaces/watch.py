@@ -15,7 +15,7 @@ from magpie_tui.workspaces.names import parse_workspace_name
 DEBOUNCE_MS = 400
 STEP_MS = 50
 POLL_SECONDS = 2.0
-_IDLE_CHECK_MS = 1000
+_IDLE_CHECK_MS = 500
 
 # File systems whose changes made elsewhere never reach inotify.
 _POLLED_TYPES = frozenset(
@@ -28,8 +28,8 @@ class Change:
     """What happened since the last one.
 
     Attributes:
-        paths: Workspaces of which something changed, appeared or vanished; empty for the first one, which only says
-            how changes are found. A path is to be read anew, whatever happened to it.
+        paths: Workspaces of which something changed, appeared or vanished; empty when it only says how changes are
+            found. A path is to be read anew, whatever happened to it.
         mode: ``inotify`` or ``polling``.
         reason: Why it polls; None for inotify.
     """
@@ -93,7 +93,8 @@ def watch(
 ) -> Iterator[Change]:
     """Yield changes below ``roots`` until ``stop_event`` is set.
 
-    The first change has no paths and says how changes are found; so does a later one when that has to change.
+    The first change has no paths: it says how changes are found, and that from now on none is missed, so that a list
+    made after it is complete. A later one without paths says that the way had to be changed: make the list anew.
 
     Args:
         roots: Directories; those that do not exist (yet) are looked for by polling.
@@ -113,14 +114,12 @@ def watch(
         if stop_event.is_set() or not failure:
             return
         reason = failure[0]
-    yield Change((), "polling", reason)
     yield from _poll(places, stop_event, reason, poll_seconds, watched)
 
 
 def _watch_inotify(places: list[Path], stop_event: threading.Event, failure: list[str]) -> Iterator[Change]:
     from watchfiles import watch as watch_files
 
-    announced = False
     changes = watch_files(
         *places,
         watch_filter=None,
@@ -132,16 +131,23 @@ def _watch_inotify(places: list[Path], stop_event: threading.Event, failure: lis
         raise_interrupt=True,
         ignore_permission_denied=True,
     )
-    yield Change((), "inotify")
+    announced = False
     try:
         for batch in changes:
-            announced = True
+            if not announced:
+                # Only now is it certain that changes are seen.
+                announced = True
+                yield Change((), "inotify")
             found = {workspace_of(Path(name), places) for _kind, name in batch}
             paths = tuple(sorted(path for path in found if path is not None))
             if paths:
                 yield Change(paths, "inotify")
+            gone = next((place for place in places if not batch and not is_directory(place)), None)
+            if gone is not None:
+                failure.append(f"{gone} is not there any more")
+                return
     except (OSError, RuntimeError) as error:
-        # The limit of inotify watches or instances is reached, or a root vanished.
+        # The limit of inotify watches or instances is reached.
         text = " ".join(str(error).split()) or type(error).__name__
         failure.append(f"inotify {'stopped' if announced else 'is not available'}: {text}")
 
@@ -182,11 +188,12 @@ def _stamps(workspace: Path) -> Iterator[tuple[str, _Stamp]]:
 def _poll(
     places: list[Path],
     stop_event: threading.Event,
-    reason: str,
+    reason: str | None,
     poll_seconds: float,
     watched: Callable[[], Iterable[Path]] | None,
 ) -> Iterator[Change]:
     before = _look(places, watched)
+    yield Change((), "polling", reason)
     while not stop_event.wait(poll_seconds):
         now = _look(places, watched)
         changed = {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}

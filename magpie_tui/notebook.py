@@ -1,0 +1,27 @@
+"""For notebooks: the objects that the command line prints from, with tables that turn into pandas DataFrames."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from magpie_tui.workspaces.detail import WorkspaceDetail, load_report_file, show_workspace
+from magpie_tui.workspaces.headlines import Report
+
+
+def load_workspace(path: str | PathLike[str]) -> WorkspaceDetail:
+    """Return everything about one workspace, ours or upstream's; ``.to_pandas()`` gives its main table.
+
+    Raises:
+        UserInputError: The path is no workspace.
+    """
+    return show_workspace(Path(path).expanduser())
+
+
+def load_report(path: str | PathLike[str]) -> Report:
+    """Return an analyze, compare or benchmark report, from its file or from the workspace that holds it.
+
+    Raises:
+        UserInputError: The file is not there, is damaged, or is no report.
+    """
+    return load_report_file(Path(path).expanduser())
