@@ -1,0 +1,198 @@
+"""Serves one kernel: loads its file, calls it on inputs that the parent names, runs timed windows."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from typing import Any
+
+from magpie_tui.kernels.harness import frames
+from magpie_tui.kernels.harness.carry import digest_of, read_value, write_value
+from magpie_tui.kernels.harness.limits import describe_error, limit_files, limit_memory
+from magpie_tui.kernels.harness.loading import (
+    LoadedKernel,
+    as_arguments,
+    best_device,
+    find_kernel,
+    load_module,
+    take_weights,
+)
+
+# Taken before any kernel's file is loaded, so that replacing the functions in their modules changes nothing here.
+_clock = time.perf_counter_ns
+
+
+def _copy_of(value: Any) -> Any:
+    """Return ``value`` with every tensor copied to a new address, strides kept."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        if 0 in value.stride():
+            return value.clone()
+        copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+        return copy.copy_(value)
+    if isinstance(value, tuple):
+        return tuple(_copy_of(item) for item in value)
+    if isinstance(value, list):
+        return [_copy_of(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _copy_of(item) for key, item in value.items()}
+    return value
+
+
+class CandidateServer:
+    """One kernel in its own process; the parent drives it request by request."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._source: str | None = None
+        self._kernel: LoadedKernel | None = None
+        self._device = "cpu"
+        self._sets: list[list[Any]] = []
+        self._cursor = 0
+        self._old: list[Any] = []
+        self._result: Any = None
+        self._previous: Any = None
+
+    def serve(self) -> None:
+        """Answer requests until the parent hangs up."""
+        reader = frames.FrameReader()
+        while True:
+            request = frames.receive(self._connection, reader)
+            if request is None:
+                return
+            try:
+                answer = getattr(self, f"_do_{request['do']}")(request)
+            # Whatever a kernel raises, SystemExit included, is its result and is told to the parent.
+            except BaseException as error:
+                answer = describe_error(error, self._source)
+            frames.send(self._connection, answer)
+
+    def _do_load(self, request: dict[str, Any]) -> dict[str, Any]:
+        import torch
+
+        if request.get("threads"):
+            torch.set_num_threads(request["threads"])
+        limit_memory(request.get("memory_bytes"))
+        limit_files(request.get("file_bytes"))
+        self._source = request["source"]
+        self._device = best_device()
+        if request.get("init_path"):
+            request["init_values"] = as_arguments(read_value(request["init_path"]).value())
+        module = load_module(request["source"], "kernel_under_test")
+        self._kernel = find_kernel(module, request, self._device)
+        if request.get("state_path"):
+            take_weights(self._kernel, read_value(request["state_path"]).value())
+        return {
+            "device": self._device,
+            "device_name": torch.cuda.get_device_name(0) if self._device == "cuda" else None,
+            "weights": self._kernel.weights,
+            "torch": torch.__version__,
+            "python": sys.version.split()[0],
+            "threads": torch.get_num_threads(),
+        }
+
+    def _synchronize(self) -> None:
+        if self._device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    def _call(self, arguments: list[Any]) -> Any:
+        import torch
+
+        if self._kernel is None:
+            raise RuntimeError("no kernel is loaded")
+        with torch.no_grad():
+            return self._kernel.call(*arguments)
+
+    def _do_own_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write inputs made by the kernel's own file (used when the reference's file makes none)."""
+        import torch
+
+        if self._kernel is None:
+            raise RuntimeError("no kernel is loaded")
+        make = getattr(self._kernel.module, request["get_inputs"], None)
+        if not callable(make):
+            raise AttributeError(f"the file has no function {request['get_inputs']!r}")
+        torch.manual_seed(request["seed"])
+        return {"bytes": write_value(request["path"], as_arguments(make()))}
+
+    def _do_call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call once; outputs, and the inputs as they are afterwards, go to the named file."""
+        arguments = as_arguments(read_value(request["inputs"]).value(self._device))
+        outputs = self._call(arguments)
+        self._synchronize()
+        write_value(request["outputs"], {"outputs": outputs, "inputs_after": arguments})
+        return {}
+
+    def _do_repeat(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call several times on the same content; one digest of the output bytes a call."""
+        carried = read_value(request["inputs"])
+        digests = []
+        for _ in range(request["count"]):
+            outputs = self._call(as_arguments(_copy_of(carried.value(self._device))))
+            self._synchronize()
+            digests.append(digest_of(outputs))
+        return {"digests": digests}
+
+    def _do_many(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call many times over rotating inputs; the outputs of the calls named in ``keep`` are written."""
+        sets = [as_arguments(read_value(path).value(self._device)) for path in request["inputs"]]
+        keep = {int(call): path for call, path in request["keep"].items()}
+        for call in range(request["count"]):
+            arguments = _copy_of(sets[call % len(sets)])
+            outputs = self._call(arguments)
+            if call in keep:
+                self._synchronize()
+                write_value(keep[call], {"outputs": outputs, "inputs_after": arguments})
+        return {}
+
+    def _do_sets(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Load the input sets of a timed block."""
+        self._sets = [as_arguments(read_value(path).value(self._device)) for path in request["inputs"]]
+        return {}
+
+    def _fresh_arguments(self, repeats: int) -> tuple[list[int], list[list[Any]]]:
+        """Copy the input sets of the next window to new addresses; returns which sets, and the copies."""
+        count = min(len(self._sets), repeats)
+        which = [(self._cursor + step) % len(self._sets) for step in range(count)]
+        self._cursor += count
+        copies = [_copy_of(self._sets[index]) for index in which]
+        # The copies of the window before are let go only now, so that the new ones cannot lie where they lay.
+        self._old = copies
+        return which, copies
+
+    def _do_windows(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run timed windows; each is bracketed by two marks on the socket, which the parent stamps itself."""
+        import torch
+
+        if self._kernel is None:
+            raise RuntimeError("no kernel is loaded")
+        repeats, call, synchronize = request["repeats"], self._kernel.call, self._synchronize
+        keep = {int(window): paths for window, paths in request["keep"].items()}
+        start_mark = frames.encode({"mark": "start"})
+        kept: dict[str, list[int]] = {}
+        for window in range(request["count"]):
+            which, copies = self._fresh_arguments(repeats)
+            count = len(copies)
+            result = previous = None
+            with torch.no_grad():
+                synchronize()
+                self._connection.sendall(start_mark)
+                started = _clock()
+                for step in range(repeats):
+                    previous = result
+                    result = call(*copies[step % count])
+                synchronize()
+                ended = _clock()
+            frames.send(self._connection, {"mark": "end", "started": started, "ended": ended})
+            if window in keep:
+                paths = keep[window]
+                write_value(paths[-1], {"outputs": result, "inputs_after": []})
+                kept[str(window)] = [which[(repeats - 1) % count]]
+                if len(paths) > 1 and repeats > 1:
+                    write_value(paths[0], {"outputs": previous, "inputs_after": []})
+                    kept[str(window)].insert(0, which[(repeats - 2) % count])
+        return {"kept": kept}

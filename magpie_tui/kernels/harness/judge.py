@@ -1,0 +1,341 @@
+"""Serves the reference: makes inputs, computes what is true, compares what candidates wrote. Loads no candidate."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from magpie_tui.kernels.harness import frames, numbers, structured
+from magpie_tui.kernels.harness.carry import Carried, read_value, write_value
+from magpie_tui.kernels.harness.limits import describe_error, limit_memory
+from magpie_tui.kernels.harness.loading import as_arguments, to_device
+from magpie_tui.kernels.harness.references import ComputedReference, SavedReference, copied, leaves
+
+
+class Expected:
+    """One set of inputs and what the reference makes of it.
+
+    Attributes:
+        arguments: The inputs.
+        native: Leaves in the reference's own precision: (place, tensor or number).
+        exact: The float64 values of the same leaves.
+        precision: ``float64``, or ``native`` with ``note`` saying why.
+        factors: For each leaf how far the reference's own rounding widens a starting point.
+    """
+
+    def __init__(self, arguments: list[Any], seed: int) -> None:
+        self.arguments = arguments
+        self.seed = seed
+        self.native: list[Any] = []
+        self.exact: list[Any] = []
+        self.precision = "float64"
+        self.note: str | None = None
+        self.factors: list[float] = []
+
+
+def _same_bytes(first: Any, second: Any) -> bool:
+    import torch
+
+    if first.dtype != second.dtype or first.shape != second.shape:
+        return False
+    one, other = first.detach().contiguous().cpu().reshape(-1), second.detach().contiguous().cpu().reshape(-1)
+    return bool(torch.equal(one.view(torch.uint8), other.view(torch.uint8))) if one.numel() else True
+
+
+def _as_tensor(leaf: Any, device: str) -> Any:
+    import torch
+
+    if isinstance(leaf, torch.Tensor):
+        return leaf
+    return torch.tensor(leaf, device=device)
+
+
+class JudgeServer:
+    """The reference in its own process; the parent drives it request by request."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reference: ComputedReference | SavedReference | None = None
+        self._source: str | None = None
+        self._configured: dict[str, dict[str, float | None]] = {}
+        self._in_place = False
+        self._sets: dict[str, Expected] = {}
+
+    def serve(self) -> None:
+        """Answer requests until the parent hangs up."""
+        reader = frames.FrameReader()
+        while True:
+            request = frames.receive(self._connection, reader)
+            if request is None:
+                return
+            try:
+                answer = getattr(self, f"_do_{request['do']}")(request)
+            # A reference may raise anything; the parent must learn of it as a failure on our side, not the candidate's.
+            except BaseException as error:
+                answer = describe_error(error, self._source)
+            frames.send(self._connection, answer)
+
+    @property
+    def reference(self) -> ComputedReference | SavedReference:
+        """The reference; loaded first."""
+        if self._reference is None:
+            raise RuntimeError("no reference is loaded")
+        return self._reference
+
+    def _do_load(self, request: dict[str, Any]) -> dict[str, Any]:
+        import torch
+
+        if request.get("threads"):
+            torch.set_num_threads(request["threads"])
+        limit_memory(request.get("memory_bytes"))
+        self._source = request["source"]
+        self._configured = request["tolerance"]
+        self._in_place = request["in_place"]
+        self._reference = SavedReference(request) if request["kind"] == "saved" else ComputedReference(request)
+        return {**self._reference.facts(), "torch": torch.__version__}
+
+    def _do_carry_out(self, request: dict[str, Any]) -> dict[str, Any]:
+        return self.reference.carry_out(request)
+
+    def _do_settings(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Take the tolerance and the in-place rule of the kernel that is judged next; forgets all inputs."""
+        self._configured, self._in_place = request["tolerance"], request["in_place"]
+        self._sets.clear()
+        return {}
+
+    def _do_legal(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say whether the reference is finite everywhere for the set ``key``, and how precisely it is known."""
+        expected = self._expected(request["key"])
+        finite = all(bool(exact.isfinite().all()) for exact in expected.exact)
+        return {"finite": finite, "precision": expected.precision}
+
+    def _do_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make inputs (or adopt a file of inputs), remember them under ``key``, write them for the candidates."""
+        if request.get("adopt"):
+            arguments = as_arguments(read_value(request["adopt"]).value())
+        else:
+            arguments = to_device(self.reference.make_inputs(request["seed"]), "cpu")
+        if request.get("structure"):
+            arguments = structured.with_structure(arguments, request["structure"])
+        self._sets[request["key"]] = Expected(arguments, request["seed"])
+        size = write_value(request["path"], arguments)
+        read_value(request["path"]).value()  # what cannot be carried is told now
+        return {"bytes": size}
+
+    def _do_drop(self, request: dict[str, Any]) -> dict[str, Any]:
+        for key in request["keys"]:
+            self._sets.pop(key, None)
+        return {}
+
+    def _run(self, compute: Any, expected: Expected) -> list[Any]:
+        outputs, inputs_after = compute(expected.arguments, expected.seed)
+        return leaves({"returned": outputs, "inputs": inputs_after} if self._in_place else outputs)
+
+    def _expected(self, key: str) -> Expected:
+        """Return the set ``key`` with the reference's outputs, computed on first use."""
+        expected = self._sets[key]
+        if expected.native:
+            return expected
+        device = self.reference.device
+        expected.native = [
+            (name, _as_tensor(leaf, device)) for name, leaf in self._run(self.reference.native, expected)
+        ]
+        native = [numbers.exact_values(tensor) for _name, tensor in expected.native]
+        expected.exact, expected.factors = native, [1.0] * len(native)
+        try:
+            computed = [
+                numbers.exact_values(_as_tensor(leaf, device))
+                for _name, leaf in self._run(self.reference.exact, expected)
+            ]
+        # Many references cannot run in float64 (fixed dtypes, hand-written kernels): then their own precision counts.
+        except Exception as error:
+            expected.precision = "native"
+            expected.note = f"the reference does not run in float64 ({type(error).__name__}: {str(error)[:200]})"
+            return expected
+        self._adopt_exact(expected, native, computed)
+        return expected
+
+    def _adopt_exact(self, expected: Expected, native: list[Any], computed: list[Any]) -> None:
+        """Take the float64 values if they belong to the native ones; widen the bounds by the native rounding."""
+        if [tensor.shape for tensor in native] != [tensor.shape for tensor in computed]:
+            expected.precision, expected.note = "native", "the reference's outputs have other shapes in float64"
+            return
+        factors = []
+        for (_name, tensor), own, exact in zip(expected.native, native, computed, strict=True):
+            tolerance = numbers.tolerance_for(_dtype_name(tensor), self._configured)
+            if tolerance.origin != "dtype":
+                if tolerance.origin == "exact" and not bool((own == exact).all()):
+                    expected.precision, expected.note = "native", "exact outputs differ between float64 and native"
+                    return
+                factors.append(1.0)
+                continue
+            found = numbers.deviation(own, exact, tolerance)
+            worst = found["worst"]
+            same = numbers.nonfinite_mismatch(own, exact)["count"] == 0
+            if not same or worst is None or 2 * worst > numbers.WIDEST_FACTOR:
+                expected.precision = "native"
+                expected.note = "the reference's own precision is too far from its float64 result"
+                return
+            factors.append(max(1.0, 2 * worst))
+        expected.exact, expected.factors = computed, factors
+
+    def _tolerance(self, expected: Expected, index: int) -> numbers.Tolerance:
+        tolerance = numbers.tolerance_for(_dtype_name(expected.native[index][1]), self._configured)
+        tolerance.factor = expected.factors[index] if tolerance.origin == "dtype" else 1.0
+        return tolerance
+
+    def _do_discriminates(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say for each output which impostors its bound would let pass, and whether it is finite."""
+        expected = self._expected(request["key"])
+        outputs = []
+        for index, (name, tensor) in enumerate(expected.native):
+            tolerance = self._tolerance(expected, index)
+            exact = expected.exact[index]
+            outputs.append(
+                {
+                    "name": name,
+                    "dtype": _dtype_name(tensor),
+                    "shape": list(tensor.shape),
+                    "elements": int(exact.numel()),
+                    "finite": int(exact.isfinite().sum()),
+                    "accepted": numbers.accepted_impostors(exact, tolerance, exact=tolerance.origin == "exact"),
+                    "tolerance": tolerance.facts(),
+                }
+            )
+        return {"outputs": outputs, "precision": expected.precision, "note": expected.note}
+
+    def _do_varies(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Change one input at a time and say which of them the reference's outputs do not follow."""
+        import torch
+
+        expected = self._expected(request["key"])
+        before = [tensor for _name, tensor in expected.native]
+        ignored, tried = [], []
+        torch.manual_seed(expected.seed ^ 0x5EED)
+        flat = [(name, leaf) for name, leaf in leaves(expected.arguments) if isinstance(leaf, torch.Tensor)]
+        for name, leaf in flat:
+            changed = structured.perturbed(leaf)
+            if _same_bytes(changed, leaf):
+                continue
+            saved = copied(leaf)
+            leaf.copy_(changed)
+            try:
+                outputs, _after = self.reference.native(expected.arguments, expected.seed)
+            finally:
+                leaf.copy_(saved)
+            after = [_as_tensor(item, self.reference.device) for _name, item in leaves(outputs)]
+            tried.append(name)
+            if len(after) == len(before) and all(_same_bytes(old, new) for old, new in zip(before, after, strict=True)):
+                ignored.append(name)
+        return {"tried": tried, "ignored": ignored}
+
+    def _do_check(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Compare what a candidate wrote with what is true for the set ``key``."""
+        expected = self._expected(request["key"])
+        carried = read_value(request["outputs"])
+        answer: dict[str, Any] = {"precision": expected.precision, "note": expected.note, "outputs": [], "form": []}
+        other = _first_other(carried.tree)
+        if other is not None:
+            answer["form"].append(f"it returned a value of type {other}, which is no tensor")
+            return answer
+        value = carried.value(self.reference.device)
+        answer["mutated"] = self._mutated(value["inputs_after"], expected) if value["inputs_after"] else None
+        judged = {"returned": value["outputs"], "inputs": value["inputs_after"]} if self._in_place else value["outputs"]
+        got = leaves(judged)
+        answer["form"] = self._wrong_form(got, carried, expected)
+        if answer["form"]:
+            return answer
+        for index, (name, leaf) in enumerate(got):
+            tolerance = self._tolerance(expected, index)
+            output = numbers.exact_values(_as_tensor(leaf, self.reference.device))
+            exact = expected.exact[index]
+            found = numbers.deviation(output, exact, tolerance)
+            answer["outputs"].append(
+                {
+                    "name": name,
+                    "dtype": _dtype_name(expected.native[index][1]),
+                    "tolerance": tolerance.facts(),
+                    "nonfinite": numbers.nonfinite_mismatch(output, exact),
+                    "deviation": found,
+                    "within": numbers.within(found),
+                }
+            )
+        return answer
+
+    def _mutated(self, inputs_after: list[Any], expected: Expected) -> list[str]:
+        import torch
+
+        after = dict(leaves(inputs_after))
+        return [
+            name
+            for name, leaf in leaves(expected.arguments)
+            if isinstance(leaf, torch.Tensor) and not _same_bytes(leaf, after[name].cpu())
+        ]
+
+    def _wrong_form(self, got: list[Any], carried: Carried, expected: Expected) -> list[str]:
+        """Say what is wrong with number, places, kinds, shapes, dtypes, devices, strides or storage of the outputs."""
+        import torch
+
+        wrong = []
+        names, wanted = [name for name, _leaf in got], [name for name, _leaf in expected.native]
+        if names != wanted:
+            return [f"it returned {_counted(names)} instead of {_counted(wanted)}"]
+        facts = iter(carried.facts)
+        for (name, leaf), (_name, reference) in zip(got, expected.native, strict=True):
+            place = f"output{name}"
+            if not isinstance(leaf, torch.Tensor):
+                if leaf is None or isinstance(leaf, str):
+                    wrong.append(f"{place} is {leaf!r} instead of a tensor")
+                continue
+            known = next(facts)
+            for what, found, needed in (
+                ("shape", known["shape"], list(reference.shape)),
+                ("dtype", known["dtype"], _dtype_name(reference)),
+                ("device", known["device"], reference.device.type),
+                ("layout", known["layout"], str(reference.layout).rpartition(".")[2]),
+            ):
+                if found != needed:
+                    wrong.append(f"{place} has {what} {found} instead of {needed}")
+            if not known["plain"]:
+                wrong.append(f"{place} is of the type {known['type']} instead of a plain tensor")
+            if (
+                known["strides"] is not None
+                and reference.layout is torch.strided
+                and known["shape"] == list(reference.shape)
+            ):
+                wrong += _wrong_memory(place, known, reference)
+        return wrong
+
+
+def _wrong_memory(place: str, known: dict[str, Any], reference: Any) -> list[str]:
+    strides = [stride for stride, extent in zip(known["strides"], known["shape"], strict=True) if extent > 1]
+    wanted = [stride for stride, extent in zip(reference.stride(), reference.shape, strict=True) if extent > 1]
+    if 0 in strides:
+        return [f"{place} is a view that repeats its elements (strides {known['strides']})"]
+    if strides != wanted:
+        return [f"{place} has strides {known['strides']} instead of {list(reference.stride())}"]
+    return []
+
+
+def _dtype_name(tensor: Any) -> str:
+    return str(tensor.dtype).rpartition(".")[2]
+
+
+def _counted(names: list[str]) -> str:
+    if names == [""]:
+        return "one tensor"
+    return f"{len(names)} values ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})"
+
+
+def _first_other(tree: Any) -> str | None:
+    """Return the name of the first type in a carried tree that is no tensor, number or container."""
+    ((kind, value),) = tree.items()
+    if kind == "other":
+        return str(value)
+    if kind in ("list", "tuple"):
+        children = value
+    elif kind == "dict":
+        children = [item for _key, item in value]
+    else:
+        return None
+    return next((found for found in map(_first_other, children) if found is not None), None)

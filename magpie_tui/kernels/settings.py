@@ -1,0 +1,104 @@
+"""How kernels are judged and timed: every number that can be set, with its default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """The correctness gate.
+
+    Attributes:
+        seeds: Random inputs, drawn when the run starts.
+        repeats: Calls on equal content that must give equal bits.
+        calls: Calls in a row of which the first, a random one and the last two are checked.
+        call_sets: Different inputs among which these calls rotate.
+        timeout_s: Limit of one call, of loading a kernel's file, of one compile or testcase command.
+        memory_share: Share of the memory that is free at the start which a child may take.
+    """
+
+    seeds: int = 5
+    repeats: int = 10
+    calls: int = 24
+    call_sets: int = 3
+    timeout_s: float = 300.0
+    memory_share: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class TimingSettings:
+    """The timing protocol.
+
+    Attributes:
+        budget_s: Time for one arm, starts of its processes included; None is 60 s on a CPU, 20 s on a GPU.
+        fresh_interpreter: Every block is a new interpreter; otherwise a fork of one that has only imported PyTorch.
+        fewest_replicates, most_replicates: Blocks an arm. The budget does not go below the former, up to four budgets.
+        windows: Timed windows a block; fewer where they would take longer than the block's share of the budget.
+        window_s: Shortest window, in seconds.
+        warm_up_s: Longest warm-up of a block.
+        warm_up_spread: Relative difference of the last five windows at which the warm-up ends.
+        half_width: Half width of the 95 % interval of the log ratio at which measuring stops.
+        margin: Smallest difference worth a claim, as a fraction.
+        confidence: Of every interval.
+        input_sets: Different inputs a block.
+        input_bytes: Bytes of all input sets of a block together (two sets are always made).
+        largest_ratio: Above it the ratio must be confirmed by a second clock.
+        clock_slack_s: Difference between the two clocks of a window that is always allowed.
+        clock_share: The same as a share of the window.
+    """
+
+    budget_s: float | None = None
+    fresh_interpreter: bool = True
+    fewest_replicates: int = 5
+    most_replicates: int = 60
+    windows: int = 30
+    window_s: float = 1e-3
+    warm_up_s: float = 2.0
+    warm_up_spread: float = 0.01
+    half_width: float = 0.005
+    margin: float = 0.01
+    confidence: float = 0.95
+    input_sets: int = 6
+    input_bytes: int = 256_000_000
+    largest_ratio: float = 10.0
+    clock_slack_s: float = 3e-4
+    clock_share: float = 0.25
+
+    def arm_budget_s(self, *, on_gpu: bool) -> float:
+        """Seconds for one arm."""
+        if self.budget_s is not None:
+            return self.budget_s
+        return 20.0 if on_gpu else 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSettings:
+    """Everything that a run of ``analyze`` or ``compare`` can set.
+
+    Attributes:
+        quick: A first look; the report says so.
+        timed: False for ``--no-perf``.
+        seed: Start of the random numbers; None draws it from the system, which is what a candidate cannot know.
+        threads: Threads of the children's CPU operators; None is the number of usable CPUs.
+    """
+
+    gate: GateSettings = GateSettings()
+    timing: TimingSettings = TimingSettings()
+    quick: bool = False
+    timed: bool = True
+    seed: int | None = None
+    threads: int | None = None
+
+
+def quick_settings(settings: EvaluationSettings) -> EvaluationSettings:
+    """Shorten ``settings`` to a first look: forked processes, short warm-up, 5 s an arm unless a budget was given."""
+    timing = replace(
+        settings.timing,
+        budget_s=5.0 if settings.timing.budget_s is None else settings.timing.budget_s,
+        fresh_interpreter=False,
+        warm_up_s=0.25,
+        windows=20,
+        input_sets=3,
+    )
+    return replace(settings, quick=True, timing=timing, gate=replace(settings.gate, repeats=4, calls=12))
