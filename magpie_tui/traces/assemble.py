@@ -1,0 +1,186 @@
+"""Chunks of several decoders → one set of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from magpie_tui.traces.columns import DEVICE_CATEGORIES, UNNAMED, KeptTexts, OpInputs, ReadingFacts, TraceColumns, Track
+from magpie_tui.traces.decimals import MISSING
+from magpie_tui.traces.decode import ChunkFacts, DecodedChunk, NewEntries
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_PLAIN_COLUMNS = ("phase", "ts_ns", "dur_ns", "device", "correlation", "external_id")
+_CODED_COLUMNS = ("category", "name", "track", "stream")
+_TABLES = ("categories", "names", "tracks", "streams", "texts")
+
+
+class _Dictionary:
+    """Distinct values of the whole trace, and what each decoder calls them."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._codes: dict[Any, int] = {}
+        self._of_decoder: dict[int, list[int]] = {}
+
+    def learn(self, decoder: int, entries: Sequence[Any]) -> None:
+        known = self._of_decoder.setdefault(decoder, [])
+        for entry in entries:
+            code = self._codes.setdefault(entry, len(self._codes))
+            if code == len(self.values):
+                self.values.append(entry)
+            known.append(code)
+
+    def translate(self, decoder: int, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Codes of the decoder → codes of the trace; -1 stays."""
+        import numpy as np
+
+        table = np.array([*self._of_decoder.get(decoder, []), -1], np.int32)
+        return table[codes]
+
+
+@dataclass(slots=True)
+class _Totals:
+    with_fraction: int = 0
+    times: int = 0
+
+
+class ColumnBuilder:
+    """Takes chunks in file order."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Any]] = {name: [] for name in (*_PLAIN_COLUMNS, *_CODED_COLUMNS)}
+        self._op_rows: list[Any] = []
+        self._op_codes: list[Any] = []
+        self._kept: list[tuple[Any, Any, bytes]] = []
+        self._dictionaries = {name: _Dictionary() for name in _TABLES}
+        self._totals = _Totals()
+        self._texts_in_times = 0
+        self.count = 0
+        self.facts = ReadingFacts()
+
+    def add(self, chunk: DecodedChunk, decoder: int, offset: int) -> None:
+        """Append a chunk.
+
+        Args:
+            decoder: Which decoder made it; its codes are private to it.
+            offset: Place of the chunk in the unpacked text.
+        """
+        self._learn(decoder, chunk.new)
+        for name in _PLAIN_COLUMNS:
+            self._columns[name].append(getattr(chunk, name))
+        for name, table in zip(_CODED_COLUMNS, _TABLES, strict=False):
+            self._columns[name].append(self._dictionaries[table].translate(decoder, getattr(chunk, name)))
+        if len(chunk.op_row):
+            self._op_rows.append(chunk.op_row + self.count)
+            self._op_codes.append(self._dictionaries["texts"].translate(decoder, chunk.op_codes))
+        if len(chunk.kept_row):
+            self._kept.append((chunk.kept_row + self.count, chunk.kept_end, chunk.kept_text))
+        self._count_facts(chunk.facts, chunk.count, offset)
+        self.count += chunk.count
+
+    def _learn(self, decoder: int, new: NewEntries) -> None:
+        for table in _TABLES:
+            entries = getattr(new, table)
+            if table == "names":
+                entries = [UNNAMED if name is None else name for name in entries]
+            self._dictionaries[table].learn(decoder, entries)
+
+    def _count_facts(self, facts: ChunkFacts, count: int, offset: int) -> None:
+        now = self.facts
+        first = now.first_invalid_utf8_at
+        if first is None and facts.first_invalid_utf8_at is not None:
+            first = offset + facts.first_invalid_utf8_at
+        self.facts = replace(
+            now,
+            invalid_utf8=now.invalid_utf8 + facts.invalid_utf8,
+            first_invalid_utf8_at=first,
+            not_json=now.not_json + facts.not_json,
+            not_objects=now.not_objects + facts.not_objects,
+            unreadable_times=now.unreadable_times + facts.unreadable_times,
+            wrapped_rows=now.wrapped_rows + tuple(row + self.count for row in facts.wrapped),
+        )
+        self._totals.with_fraction += facts.with_fraction
+        self._totals.times += count
+        self._texts_in_times += facts.times_as_text
+
+    def finish(self, path: Path, metadata: dict[str, object]) -> TraceColumns:
+        """Join the chunks; the builder is empty afterwards."""
+        import numpy as np
+
+        def joined(name: str, dtype: Any) -> Any:
+            parts = self._columns.pop(name)
+            return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+        tracks = [Track(pid, tid) for pid, tid in self._dictionaries["tracks"].values]
+        categories = list(self._dictionaries["categories"].values)
+        category = joined("category", np.int16)
+        track = joined("track", np.int32)
+        device = joined("device", np.int32)
+        fill_device(device, category, track, categories, tracks)
+        op_rows = np.concatenate(self._op_rows) if self._op_rows else np.empty(0, np.int32)
+        op_codes = np.concatenate(self._op_codes) if self._op_codes else np.empty((0, 4), np.int32)
+        texts = [text.decode("utf-8", "replace") for text in self._dictionaries["texts"].values]
+        return TraceColumns(
+            path=path,
+            metadata=metadata,
+            phase=joined("phase", np.uint8),
+            category=category,
+            name=joined("name", np.int32),
+            track=track,
+            ts_ns=joined("ts_ns", np.int64),
+            dur_ns=joined("dur_ns", np.int64),
+            device=device,
+            stream=joined("stream", np.int16),
+            correlation=joined("correlation", np.int64),
+            external_id=joined("external_id", np.int64),
+            categories=categories,
+            names=list(self._dictionaries["names"].values),
+            tracks=tracks,
+            streams=list(self._dictionaries["streams"].values),
+            ops=OpInputs(op_rows, *np.ascontiguousarray(op_codes.T), texts),
+            kept=KeptTexts([int(rows[0]) for rows, _ends, _data in self._kept], self._kept),
+            facts=replace(self.facts, time_form=self._time_form()),
+        )
+
+    def _time_form(self) -> str:
+        forms = []
+        if self._totals.with_fraction:
+            forms.append("decimal")
+        if self._totals.with_fraction < self._totals.times or not forms:
+            forms.append("integer")
+        if self._texts_in_times:
+            forms.append("text")
+        return "+".join(forms)
+
+
+def fill_device(
+    device: npt.NDArray[np.int32],
+    category: npt.NDArray[np.int16],
+    track: npt.NDArray[np.int32],
+    categories: Sequence[str],
+    tracks: Sequence[Track],
+) -> None:
+    """Give device work without ``args.device`` the number of its pid, in place."""
+    import numpy as np
+
+    wanted = (*DEVICE_CATEGORIES, "gpu_user_annotation")
+    table = np.array([name.lower() in wanted for name in categories] or [False], np.bool_)
+    rows = np.flatnonzero(table[category] & (device < 0)) if len(category) else np.empty(0, np.int64)
+    if not len(rows):
+        return
+    numbers = np.array([_device_number(item.pid) for item in tracks] or [-1], np.int32)
+    device[rows] = numbers[track[rows]]
+
+
+def _device_number(pid: object) -> int:
+    if isinstance(pid, str) and pid.isdigit():
+        pid = int(pid)
+    if isinstance(pid, int) and not isinstance(pid, bool) and 0 <= pid < 2**31 and pid != MISSING:
+        return pid
+    return -1
