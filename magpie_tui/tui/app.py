@@ -78,6 +78,7 @@ class MagpieApp(FrameActions):
         self.runs: tuple[Run, ...] | None = None
         self.runs_changed: Signal[tuple[Run, ...]] = Signal(self, "runs-changed")
         self.machine_changed: Signal[MachineReading] = Signal(self, "machine-changed")
+        self.failures: dict[str, str] = {}
         self.crash_report: str | None = None
         self._start_keymap = dict(keymap or {})
         for palette in themes.THEMES:
@@ -146,6 +147,7 @@ class MagpieApp(FrameActions):
 
     @on(RunsRead)
     def _take_runs(self, message: RunsRead) -> None:
+        self.failures.pop("runs", None)
         if message.runs != self.runs:
             self.runs = message.runs
             self.runs_changed.publish(message.runs)
@@ -153,6 +155,7 @@ class MagpieApp(FrameActions):
 
     @on(MachineRead)
     def _take_machine(self, message: MachineRead) -> None:
+        self.failures.pop("the machine", None)
         self.machine_reading = message.reading
         self.facts = message.reading.facts
         self.machine_changed.publish(message.reading)
@@ -160,7 +163,10 @@ class MagpieApp(FrameActions):
 
     @on(ReadingFailed)
     def _show_reading_failed(self, message: ReadingFailed) -> None:
-        self.say(f"cannot read {message.what}: {message.reason}", "error")
+        sentence = f"{message.what} cannot be read: {message.reason}"
+        if self.failures.get(message.what) != sentence:
+            self.failures[message.what] = sentence
+            self.say(sentence, "error")
 
     @on(Worker.StateChanged)
     def _show_worker_failed(self, event: Worker.StateChanged) -> None:

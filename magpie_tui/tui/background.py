@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from magpie_tui.tui.services import Services
 
 RUNS_INTERVAL_S = 2.0
-MACHINE_INTERVAL_S = 15.0
+MACHINE_INTERVAL_S = 30.0
 REMOTE_MACHINE_INTERVAL_S = 60.0
 
 
@@ -63,11 +63,13 @@ class MachineReading:
     Attributes:
         machine: Everything, for the place Machine.
         facts: The part of it that row 1 shows.
+        our_pids: Processes of our runs at that moment.
         taken_at: Seconds since the epoch.
     """
 
     machine: Machine
     facts: FrameFacts
+    our_pids: frozenset[int]
     taken_at: float
 
 
@@ -91,9 +93,9 @@ class Background:
         self.read_now()
 
     def read_now(self) -> None:
-        """Read everything again."""
+        """Read everything again, thoroughly."""
         self.read_runs()
-        self.read_machine()
+        self._start("machine", lambda: self._read_machine(True))
 
     def read_runs(self) -> None:
         """Read the runs in a thread, unless that is going on."""
@@ -101,13 +103,13 @@ class Background:
 
     def read_machine(self) -> None:
         """Read the machine in a thread, unless that is going on."""
-        self._start("machine", self._read_machine)
+        self._start("machine", lambda: self._read_machine(False))
 
-    def _start(self, group: str, work: object) -> None:
-        assert callable(work)
-        if any(worker.group == f"read-{group}" and not worker.is_finished for worker in self._app.workers):
+    def _start(self, what: str, work: Callable[[], None]) -> None:
+        group = f"read-{what}"
+        if any(worker.group == group and not worker.is_finished for worker in self._app.workers):
             return
-        self._app.run_worker(work, group=f"read-{group}", thread=True, exit_on_error=False, name=f"read {group}")
+        self._app.run_worker(work, group=group, thread=True, exit_on_error=False, name=f"read the {what}")
 
     def _read_runs(self) -> None:
         try:
@@ -115,8 +117,8 @@ class Background:
         except MagpieTuiError as error:
             self._app.post_message(ReadingFailed("runs", printable(error)))
 
-    def _read_machine(self) -> None:
+    def _read_machine(self, thorough: bool) -> None:
         try:
-            self._app.post_message(MachineRead(self._services.read_machine()))
+            self._app.post_message(MachineRead(self._services.read_machine(thorough)))
         except MagpieTuiError as error:
             self._app.post_message(ReadingFailed("the machine", printable(error)))

@@ -52,6 +52,12 @@ class FrameActions(Explaining, App[None]):
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def open_in_place(self, name: str, item: str | None) -> None:
+        """Go to a place and, when ``item`` is given, let its screen show that run or workspace (``show_item``)."""
+        self.action_go_place(name)
+        if item is not None and isinstance(self.screen, PlaceScreen):
+            self.screen.show_item(item)
+
     def action_go_back(self) -> None:
         """Close the screen on top of the place; at its top nothing happens."""
         if len(self.screen_stack) > 1:
@@ -117,7 +123,7 @@ class FrameActions(Explaining, App[None]):
             self.copy_text(selected)
             self.screen.clear_selection()
             return
-        now = self.services.clock()
+        now = self.services.now().timestamp()
         if now - self._interrupted_at <= TWICE_WITHIN_S:
             self.exit()
             return
@@ -200,6 +206,12 @@ class FrameActions(Explaining, App[None]):
             self.say(f"the choice could not be kept: {printable(error)}", "warning")
 
     # -- clipboard -----------------------------------------------------------------------------------------------
+
+    def disabled_reason(self, action: str) -> str | None:
+        """Nothing is copied where there is no command."""
+        if action == "copy_command" and not (isinstance(self.screen, PlaceScreen) and self.screen.command_line()):
+            return "no command prints this screen"
+        return None
 
     def action_copy_command(self) -> None:
         """Copy the equivalent command line of the screen."""

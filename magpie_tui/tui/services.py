@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from magpie_tui.tui.background import MachineReading
 
 if TYPE_CHECKING:
     from magpie_tui.runs.model import Run
+    from magpie_tui.tui.background import MachineReading
     from magpie_tui.workspaces.browse import WorkspaceSummary
+
+
+def _local_now() -> datetime:
+    return datetime.now().astimezone()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +26,15 @@ class Services:
     Attributes:
         list_runs: The runs under the known output directories, newest first.
         list_workspaces: The workspaces under the root and the known output directories, newest first.
-        read_machine: The machine, and what row 1 shows of it.
+        read_machine: The machine, and what row 1 shows of it; with True also what hardly ever changes.
         stop_run: Stop one run and return a sentence about it.
-        clock: Seconds since the epoch.
+        now: The time, with its local zone.
         environment: Environment variables.
     """
 
     list_runs: Callable[[], Sequence[Run]]
     list_workspaces: Callable[[], Sequence[WorkspaceSummary]]
-    read_machine: Callable[[], MachineReading]
+    read_machine: Callable[[bool], MachineReading]
     stop_run: Callable[[Run], str]
-    clock: Callable[[], float] = time.time
+    now: Callable[[], datetime] = _local_now
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-def free_bytes(directory: Path) -> int | None:
-    """Return the free space of the file system that ``directory``, or its nearest existing parent, lies on."""
-    for place in (directory, *directory.parents):
-        try:
-            return shutil.disk_usage(place).free
-        except OSError:
-            continue
-    return None

@@ -119,6 +119,9 @@ class PlaceScreen(Explaining, Screen[None]):
         self.magpie.background.read_now()
         self.say("reading again")
 
+    def show_item(self, item: str) -> None:
+        """Put the cursor on a run (its id) or a workspace (its path) that another place asked to open."""
+
     @property
     def too_small(self) -> bool:
         """True when the terminal cannot show this screen."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rich.cells import cell_len
 from textual.content import Content
-from textual.reactive import reactive
 from textual.widget import Widget
 
 from magpie_tui.basics.tables import shorten_middle
@@ -30,7 +29,9 @@ class Row(Widget):
     Row { height: 1; width: 1fr; padding: 0; }
     """
 
-    content: reactive[Content] = reactive(Content(""), init=False)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._content = Content("")
 
     def text(self, width: int) -> Content:
         """Return what the row shows at that width, in cells."""
@@ -38,7 +39,10 @@ class Row(Widget):
 
     def update(self) -> None:
         """Build the text again; equal text repaints nothing."""
-        self.content = self.text(self.size.width or self.app.size.width)
+        new = self.text(self.size.width or self.app.size.width)
+        if not new.is_same(self._content):
+            self._content = new
+            self.refresh()
 
     def on_mount(self) -> None:
         """Show the first text."""
@@ -50,7 +54,7 @@ class Row(Widget):
 
     def render(self) -> Content:
         """Return the text built last."""
-        return self.content
+        return self._content
 
 
 def header_text(subject: str, facts: FrameFacts, width: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -35,11 +35,20 @@ class TextLines(ScrollView, can_focus=True, inherit_bindings=False):
         self.set_lines(lines)
 
     def set_lines(self, lines: Sequence[str | Content]) -> None:
-        """Replace the text."""
-        self._lines = [line if isinstance(line, Content) else Content(printable(line)) for line in lines]
-        width = max((line.cell_length for line in self._lines), default=0)
-        self.virtual_size = Size(width, len(self._lines))
-        self.refresh(layout=True)
+        """Replace the text; only lines that differ are painted again, and the position is kept."""
+        new = [line if isinstance(line, Content) else Content(printable(line)) for line in lines]
+        old = self._lines
+        self._lines = new
+        size = Size(max((line.cell_length for line in new), default=0), len(new))
+        if size != self.virtual_size or not self.is_mounted:
+            self.virtual_size = size
+            self.refresh(layout=True)
+            return
+        top = self.scroll_offset.y
+        width = self.size.width
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            if not before.is_same(after) and top <= index < top + self.size.height:
+                self.refresh(Region(0, index - top, width, 1))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As high as the text."""
