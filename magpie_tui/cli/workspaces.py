@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,28 +63,35 @@ def list_command(
         [root for root in roots if is_directory(root)], kinds=None if kind is None else {kind.value}, limit=limit
     )
     rows = [(item.time, item.kind, _shown_path(item.path), item.status, item.headline) for item in listing.workspaces]
-    places = ", ".join(str(root) for root in roots)
-    print_listing(
-        [
-            Column("time"),
-            Column("kind"),
-            Column("name"),
-            Column("status"),
-            Column("headline", shrink=True),
-        ],
-        rows,
-        list_format=list_format,
-        json_value={
-            "workspaces": [item.to_json() for item in listing.workspaces],
-            "total": listing.total,
-            "notes": list(listing.notes),
-        },
-        empty=f"No workspaces below {printable(places)}.",
-    )
+    columns = [Column("time"), Column("kind"), Column("name"), Column("status"), Column("headline")]
+    if list_format is ListFormat.table and not wants_json() and rows:
+        write(_list_table(columns, rows, terminal_width()))
+    else:
+        print_listing(
+            columns,
+            rows,
+            list_format=list_format,
+            json_value={
+                "workspaces": [item.to_json() for item in listing.workspaces],
+                "total": listing.total,
+                "notes": list(listing.notes),
+            },
+            empty=f"No workspaces below {printable(', '.join(str(root) for root in roots))}.",
+        )
     for note in listing.notes:
         _note(note)
     if limit is not None and listing.total > limit:
         _note(f"{plural(limit, 'workspace')} of {listing.total:,} shown (--limit {limit})")
+
+
+def _list_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int) -> str:
+    """Lay the list out; where a line would be too long for the terminal, the headline gets a line of its own."""
+    table = format_table(columns, rows)
+    if max(len(line) for line in table.splitlines()) <= width or not sys.stdout.isatty():
+        return table
+    head, *lines = format_table(columns[:-1], [row[:-1] for row in rows]).splitlines()
+    headlines = [f"    {printable(row[-1])}" for row in rows]
+    return "\n".join([head, *(line for pair in zip(lines, headlines, strict=True) for line in pair)])
 
 
 def _shown_path(path: Path) -> str:
@@ -116,9 +124,11 @@ def show_command(
             json_value=detail.to_json(),
             empty="",
         )
-        return
-    for line in _report_lines(detail):
-        write(line)
+    else:
+        for line in _report_lines(detail):
+            write(line)
+    if detail.damaged_report is not None:
+        raise detail.damaged_report.error()
 
 
 def _report_lines(detail: WorkspaceDetail) -> list[str]:
@@ -176,10 +186,13 @@ def _formatted(table: Table) -> str:
 
 def _tables(detail: WorkspaceDetail) -> list[str]:
     lines: list[str] = []
-    if detail.report is not None:
+    if detail.report is not None or detail.client_throughput is not None:
         table = _without_empty_columns(detail.table())
         if table.rows:
             lines += ["", _formatted(table)]
+    if detail.report is None and detail.text_summary is not None:
+        for title, block in detail.text_summary.blocks.items():
+            lines += ["", f"{printable(title)} (from summary.txt):", *(f"  {printable(line)}" for line in block)]
     for gap in detail.gap_tables[:1]:
         table = _without_empty_columns(gap.table())
         if table.rows:

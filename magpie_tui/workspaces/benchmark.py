@@ -280,6 +280,8 @@ def _read_figures(keys: Mapping[str, object], inner: Mapping[str, object], *, ze
 
 
 def _is_flat(more: Mapping[str, object]) -> bool:
+    if not more:
+        return False
     reader = FigureReader()
     for source in (more, as_mapping(more.get("result"))):
         reader.add_throughput(source)

@@ -100,11 +100,19 @@ class WorkspaceDetail:
         """The workspace."""
         return self.summary.path
 
+    @property
+    def damaged_report(self) -> Damaged | None:
+        """The report or verdict, when it is there but cannot be used."""
+        names = (report_name(self.summary.kind) or "verdict.json",)
+        return next((item for item in self.damaged if item.path.name in names), None)
+
     def table(self) -> Table:
-        """Return the main table: kernels, or figures of a benchmark."""
-        if self.report is None:
-            return Table("artifacts", ("name", "size_bytes", "files"), tuple(_artifact_rows(self.artifacts)))
-        return report_table(self.report)
+        """Return the main table: kernels, figures of a benchmark (of its client when the report is gone), or files."""
+        if self.report is not None:
+            return report_table(self.report)
+        if self.client_throughput is not None or self.client_latency is not None:
+            return BenchmarkReport(None, throughput=self.client_throughput, latency=self.client_latency).table()
+        return Table("files", ("name", "size_bytes", "files"), tuple(_artifact_rows(self.artifacts)))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the main table as a pandas DataFrame."""

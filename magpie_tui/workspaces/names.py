@@ -46,7 +46,15 @@ class WorkspaceName:
     @property
     def time(self) -> datetime:
         """The stamp as a naive local time."""
-        return datetime.strptime(self.stamp, "%Y%m%d_%H%M%S")
+        return _time_of(self.stamp)
+
+
+def _time_of(stamp: str) -> datetime:
+    """Turn ``YYYYmmdd_HHMMSS`` into a time; ValueError when there is no such time."""
+    year, month, day, hour, minute, second = (
+        int(stamp[start:end]) for start, end in ((0, 4), (4, 6), (6, 8), (9, 11), (11, 13), (13, 15))
+    )
+    return datetime(year, month, day, hour, minute, second)
 
 
 def sanitize_label(label: str) -> str:
@@ -103,7 +111,7 @@ def parse_workspace_name(name: str) -> WorkspaceName | None:
     if kind == "benchmark" and label is None:
         return None
     try:
-        datetime.strptime(stamp, "%Y%m%d_%H%M%S")
+        _time_of(stamp)
     except ValueError:
         return None
     known_kind: WorkspaceKind = next(item for item in WORKSPACE_KINDS if item == kind)

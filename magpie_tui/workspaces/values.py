@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 NO_KEYS: Mapping[str, object] = {}
 
 
 def as_mapping(value: object) -> dict[str, object]:
     """Return ``value`` when it is a JSON object, else an empty one."""
-    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+    return mapping_or_none(value) or {}
 
 
 def mapping_or_none(value: object) -> dict[str, object] | None:
     """Return ``value`` when it is a JSON object, else None."""
-    return as_mapping(value) if isinstance(value, Mapping) else None
+    if isinstance(value, dict):
+        # Parsed JSON and our own objects have texts as keys; they are read, never changed.
+        return cast("dict[str, object]", value)
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else None
 
 
 def as_list(value: object) -> list[object]:
@@ -38,6 +42,8 @@ def as_number(value: object) -> float | None:
 
     Numbers written as text (``"12.5"``, ``"1,024"``) are read too.
     """
+    if value is None:
+        return None
     if isinstance(value, str):
         text = value.strip().replace(",", "")
         if not text or not (text[0].isdigit() or text[0] in "+-."):
