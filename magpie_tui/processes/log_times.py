@@ -52,6 +52,12 @@ def stamp_of(line: bytes) -> Stamp | None:
     return Stamp(day, of_day)
 
 
+def stamp_end(line: bytes) -> int:
+    """Where the text behind a line's time stamp begins; 0 when it has none."""
+    match = _STAMP.match(line[:_SEARCHED_BYTES])
+    return 0 if match is None else match.end()
+
+
 def parse_time(text: str) -> Stamp:
     """Parse what a user typed: ``14:10``, ``14:10:05``, ``12-02 14:10``, ``2026-12-02T14:10:05``.
 

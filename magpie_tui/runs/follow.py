@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from magpie_tui.processes.identity import is_alive
 from magpie_tui.processes.tail import CHUNK_BYTES, FileTail
@@ -16,11 +16,21 @@ _POLL_S = 0.05
 _CHUNKS_A_TURN = 64
 
 
+class ByteSink(Protocol):
+    """Takes bytes: a binary file, or anything alike."""
+
+    def write(self, data: bytes, /) -> int:
+        """Take all of ``data``."""
+
+    def flush(self) -> object:
+        """Keep nothing back."""
+
+
 def follow(
     run: Run,
     *,
-    stdout: BinaryIO,
-    stderr: BinaryIO,
+    stdout: ByteSink,
+    stderr: ByteSink,
     stdout_offset: int = 0,
     stderr_offset: int = 0,
     pause: Callable[[float], object] = time.sleep,
@@ -56,7 +66,7 @@ def _is_supervised(run: Run) -> bool:
     return run.is_over or not run.checked or (run.supervisor is not None and is_alive(run.supervisor))
 
 
-def copy_new(outputs: tuple[tuple[FileTail, BinaryIO], ...]) -> bool:
+def copy_new(outputs: tuple[tuple[FileTail, ByteSink], ...]) -> bool:
     """Copy what is new, at most some megabytes; True when there may be more."""
     behind = False
     for tail, target in outputs:
@@ -76,6 +86,8 @@ def offset_of_last_lines(path: Path, lines: int) -> int:
     try:
         with path.open("rb", buffering=0) as file:
             end = file.seek(0, 2)
+            if lines <= 0:
+                return end
             position = end
             newlines = 0
             while position > 0:

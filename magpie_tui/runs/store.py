@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, UserInputError
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _LOOK_S = 0.05
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)
 _PATIENCE_S = 20.0
 """Beyond the grace: time for SIGKILL to work, and for the supervisor to write the end."""
 
@@ -71,7 +73,8 @@ def run_directories(output_dirs: Sequence[Path]) -> list[Path]:
 
 def list_runs(output_dirs: Sequence[Path]) -> list[Run]:
     """Return all runs under ``output_dirs``, the newest first."""
-    return [read_run(directory) for directory in run_directories(output_dirs)]
+    runs = [read_run(directory) for directory in run_directories(output_dirs)]
+    return sorted(runs, key=lambda run: (run.id[:15], run.created_at or _NEVER, run.id), reverse=True)
 
 
 def find_run(run_id: str, output_dirs: Sequence[Path]) -> Run:
@@ -107,7 +110,7 @@ def survivors(run: Run) -> list[ProcessIdentity]:
     return marked({layout.ID_VARIABLE: run.id, layout.DIRECTORY_VARIABLE: str(run.directory)})
 
 
-def stop_run(run: Run, grace_s: float = 5.0, *, by: str = "magpie-tui runs stop") -> StopReport:
+def stop_run(run: Run, grace_s: float = 5.0, *, by: str = "runs stop") -> StopReport:
     """End a run: SIGTERM to its tree, ``grace_s`` seconds, SIGKILL; returns when it is over.
 
     Of a run whose supervisor is gone, the processes that carry its mark are killed. Asking again with a smaller grace

@@ -49,6 +49,12 @@ class Supervisor:
         """Start the worker, wait for its end, write everything down."""
         self._lock()
         create_reserve(self._directory)
+        self._supervise()
+        for name in (layout.RESERVE, layout.STOP_REQUEST):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._directory, name))  # noqa: PTH108,PTH118
+
+    def _supervise(self) -> None:
         bound = not self._order["detached"]
         keeper = Keeper(
             control=self._control,
@@ -124,9 +130,6 @@ class Supervisor:
             pids = ", ".join(map(str, outcome.remaining))
             status["reason"] = f"{status['reason'] or 'ended'}; SIGKILL did not end pid {pids}: it hangs in the kernel"
         self._write()
-        for name in (layout.RESERVE, layout.STOP_REQUEST):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(self._directory, name))  # noqa: PTH108,PTH118
 
     def _why_failed(self, outcome: Outcome) -> str:
         if outcome.signal is None:
