@@ -11,6 +11,7 @@ from magpie_tui.configs.kernel_arguments import kernel_entries_from_arguments
 from magpie_tui.configs.kernel_entry import EntryReader, is_snapshot_entry
 from magpie_tui.configs.kernel_fields import (
     CORRECTNESS_FIELDS,
+    ENTRY_FIELDS,
     LATENCY_FIELDS,
     PERFORMANCE_FIELDS,
     RAY_FIELDS,
@@ -26,8 +27,9 @@ from magpie_tui.configs.kernel_model import (
     Reference,
     Tolerance,
 )
+from magpie_tui.configs.kernel_sections import read_roofline
 from magpie_tui.configs.positions import Document, ListNode, MapNode, Node, ProblemList, Scalar, raise_on_errors
-from magpie_tui.configs.schema import Field, Reader, nested
+from magpie_tui.configs.schema import Field, Kind, Reader, nested, vocabulary
 from magpie_tui.configs.syntax import load_document
 
 __all__ = [
@@ -42,6 +44,17 @@ __all__ = [
     "load_kernel_config",
     "read_kernel_config",
 ]
+
+
+_VOCABULARY = vocabulary(
+    (
+        Field("kernels", Kind.SECTION, fields=ENTRY_FIELDS),
+        Field("performance", Kind.SECTION, fields=PERFORMANCE_FIELDS),
+        Field("correctness", Kind.SECTION, fields=CORRECTNESS_FIELDS),
+        Field("scheduler", Kind.SECTION, fields=SCHEDULER_FIELDS),
+        Field("latency", Kind.SECTION, fields=LATENCY_FIELDS),
+    )
+)
 
 
 def load_kernel_config(
@@ -66,7 +79,7 @@ def read_kernel_config(
 ) -> KernelConfig:
     """Read a parsed file as a kernel config; all problems are in the result, none is raised."""
     problems = ProblemList(document.path, list(document.problems))
-    reader = Reader(problems, os.environ if environment is None else environment)
+    reader = Reader(problems, os.environ if environment is None else environment, vocabulary=_VOCABULARY)
     caller = (Path.cwd() if caller_directory is None else caller_directory).absolute()
     return _ConfigReader(document, reader, caller).read()
 
@@ -146,15 +159,9 @@ class _ConfigReader:
                 continue
             self.reader.expands = expands
             self.reader.read(node, fields, f"{key}.")
-            self._roofline(node, key)
+            if key == "performance":
+                read_roofline(self.reader, node)
         self.reader.expands = False
-
-    def _roofline(self, node: Node, key: str) -> None:
-        section = node.get("rocprof_compute") if key == "performance" and isinstance(node, MapNode) else None
-        if section is not None and isinstance(section.value, MapNode):
-            entry = section.value.get("roofline")
-            if entry is not None:
-                read_roofline(self.reader, entry.value, "performance.rocprof_compute.roofline")
 
     def _config(self, kernels: tuple[KernelEntry, ...], *, is_snapshot: bool) -> KernelConfig:
         settings = self.reader.settings
@@ -172,16 +179,3 @@ class _ConfigReader:
             problems=self.reader.problems.sorted(),
             is_snapshot=is_snapshot,
         )
-
-
-def read_roofline(reader: Reader, node: Node, key: str) -> None:
-    """Read ``roofline``: true, false, or one of the words that upstream counts as true."""
-    value = node.value if isinstance(node, Scalar) else None
-    if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
-        reader.put(key, bool(value), node)
-    elif isinstance(value, str) and value.lower() in ("1", "true", "yes", "on", "0", "false", "no", "off"):
-        reader.put(key, value.lower() in ("1", "true", "yes", "on"), node)
-    elif isinstance(node, Scalar) and node.value is None:
-        reader.put(key, None, node)
-    else:
-        reader.wrong_type(node, key, "true or false")

@@ -12,8 +12,8 @@ from magpie_tui.configs.kernel_fields import ENTRY_FIELDS, SNAPSHOT_KEYS, SNAPSH
 from magpie_tui.configs.kernel_model import Command, KernelEntry, KernelType
 from magpie_tui.configs.kernel_paths import Places, absolute, choose_places, exists, similar_name
 from magpie_tui.configs.own_keys import read_arguments, read_geometry, read_reference, read_shapes, read_tolerance
-from magpie_tui.configs.positions import ListNode, MapNode, Node, Origin, Scalar, Setting, Value
-from magpie_tui.configs.schema import Kind, Reader, leaves, nested
+from magpie_tui.configs.positions import ListNode, MapNode, Node, Origin, Setting, Value
+from magpie_tui.configs.schema import Reader, leaves, nested
 
 _COMMAND_KEYS = ("compile_command", "testcase_command", "prof_command")
 
@@ -60,7 +60,7 @@ class EntryReader:
         snapshot = is_snapshot_entry(self.node)
         # Upstream fills variables in before it writes a snapshot, so what still looks like one is meant as it is.
         reader.expands = not snapshot
-        nodes = self._fields()
+        nodes = reader.read(self.node, ENTRY_FIELDS, f"{self.key}.")
         if not snapshot:
             self._refuse_snapshot_keys()
         places, sources = self._sources()
@@ -92,21 +92,6 @@ class EntryReader:
         return ReadEntry(
             replace(entry, origin=origins), reader, self.key, reference.value if reference else None, places
         )
-
-    def _fields(self) -> dict[str, Node]:
-        """Read the entry; identifiers are not filled in, as upstream leaves them."""
-        literal = {"id", "type", "get_inputs_func", "get_init_inputs_func", "kernel_name"}
-        reader = self.reader
-        expands = reader.expands
-        nodes = reader.read(self.node, ENTRY_FIELDS, f"{self.key}.")
-        for item in ENTRY_FIELDS:
-            if item.key in literal and expands:
-                entry = next((found for name in item.names if (found := self.node.get(name))), None)
-                if entry is not None and isinstance(entry.value, Scalar) and "$" in entry.value.text:
-                    key = f"{self.key}.{item.key}"
-                    if key in reader.settings and item.kind is Kind.TEXT and not item.choices:
-                        reader.put(key, entry.value.text, entry.value)
-        return nodes
 
     def _refuse_snapshot_keys(self) -> None:
         for entry in self.node.entries:

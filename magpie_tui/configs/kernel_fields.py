@@ -36,7 +36,7 @@ DTYPES = (
 )
 
 ENTRY_FIELDS: tuple[Field, ...] = (
-    Field("id", Kind.TEXT, "Name in reports.", default="kernel", aliases=("kernel_id",)),
+    Field("id", Kind.TEXT, "Name in reports.", default="kernel", aliases=("kernel_id",), literal=True),
     Field(
         "type",
         Kind.TEXT,
@@ -60,8 +60,14 @@ ENTRY_FIELDS: tuple[Field, ...] = (
     Field("compile_command", Kind.NODE, "How to build.", aliases=("compiling_command",)),
     Field("testcase_command", Kind.NODE, "How to test; exit status 0 is a pass."),
     Field("prof_command", Kind.NODE, "Replaces the profiler run."),
-    Field("get_inputs_func", Kind.TEXT, "Makes the inputs of a PyTorch kernel.", default="get_inputs"),
-    Field("get_init_inputs_func", Kind.TEXT, "Makes the arguments of its constructor.", default="get_init_inputs"),
+    Field("get_inputs_func", Kind.TEXT, "Makes the inputs of a PyTorch kernel.", default="get_inputs", literal=True),
+    Field(
+        "get_init_inputs_func",
+        Kind.TEXT,
+        "Makes the arguments of its constructor.",
+        default="get_init_inputs",
+        literal=True,
+    ),
     Field(
         "bench_target",
         Kind.SECTION,
@@ -69,7 +75,7 @@ ENTRY_FIELDS: tuple[Field, ...] = (
         fields=(
             Field("module", Kind.TEXT, "Python module."),
             Field("callable", Kind.TEXT, "Function in it."),
-            Field("get_inputs", Kind.TEXT, "Makes its inputs.", default="get_inputs"),
+            Field("get_inputs", Kind.TEXT, "Makes its inputs.", default="get_inputs", literal=True),
         ),
     ),
     # Ours.
@@ -83,7 +89,7 @@ ENTRY_FIELDS: tuple[Field, ...] = (
     Field("tolerance", Kind.NODE, "{atol, rtol}, or one of them for each dtype."),
     Field("shapes", Kind.NODE, "Shape grid."),
     Field("arguments", Kind.NODE, "Launch arguments of a kernel without a host program."),
-    Field("kernel_name", Kind.TEXT, "Function to launch.", nullable=True),
+    Field("kernel_name", Kind.TEXT, "Function to launch.", nullable=True, literal=True),
     Field("grid", Kind.NODE, "Blocks to launch, one to three numbers or expressions."),
     Field("block", Kind.NODE, "Threads of a block, one to three numbers."),
     Field("in_place", Kind.BOOLEAN, "The kernel may write to its inputs.", default=False),

@@ -42,10 +42,10 @@ class Field:
         minimum, maximum: Inclusive limits of a number; ``above`` is an exclusive lower limit.
         ignored: Why upstream does not read this key; said as a warning.
         single: One text may stand for a list of one.
+        literal: A dollar sign in it has no meaning.
         hidden: Not named among the keys that one may write.
         fields: Keys of a section.
         null_is_default: An empty value means the default instead of being wrong.
-        group: ``config diff`` lists it under this heading.
     """
 
     key: str
@@ -65,9 +65,9 @@ class Field:
     above: float | None = None
     single: bool = False
     hidden: bool = False
+    literal: bool = False
     ignored: str | None = None
     fields: tuple[Field, ...] = ()
-    group: Literal["workload", "profiler", "environment"] = "environment"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,6 +112,7 @@ class Reader:
 
     Attributes:
         settings: What the file gives, under dotted keys.
+        vocabulary: Dotted places of every key name in this kind of file, to tell where a misplaced key belongs.
         expands: Fill variables in, as upstream does for this part of the file.
         origin_kind: ``file``, or ``framework`` when a framework config is read for another file.
     """
@@ -121,6 +122,7 @@ class Reader:
     settings: dict[str, Setting] = field(default_factory=dict)
     expands: bool = False
     origin_kind: Literal["file", "framework"] = "file"
+    vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def origin(self, node: Node, detail: str | None = None) -> Origin:
         """Return the origin of a value that stands in this file."""
@@ -168,7 +170,7 @@ class Reader:
         """Report a key that is not known, unless it only holds an anchor or is marked as an extension (``x-``)."""
         if key.text.startswith("x-") or value.aliased:
             return
-        guess = nearest(key.text, known)
+        guess = nearest(key.text, known) or self._elsewhere(key.text)
         self.problems.error(
             key,
             "unknown-key",
@@ -176,6 +178,11 @@ class Reader:
             expected=None if guess else "one of " + ", ".join(sorted(known)),
             hint=f"did you mean {guess}?" if guess else None,
         )
+
+    def _elsewhere(self, key: str) -> str | None:
+        """Return the dotted place of the most similar key in other mappings of this kind of file."""
+        found = nearest(key, self.vocabulary, cutoff=0.8)
+        return None if found is None else " or ".join(self.vocabulary[found])
 
     def _section(self, node: Node, item: Field, key: str) -> None:
         if isinstance(node, Scalar) and not node.value and not isinstance(node.value, str):
@@ -226,7 +233,7 @@ class Reader:
         if not isinstance(node.value, str):
             hint = f"put it in quotes if the text {node.text} is meant" if not item.choices else None
             return self.wrong_type(node, key, item.expected, hint)
-        text = self.text(node, key)
+        text = node.text if item.literal or item.choices else self.text(node, key)
         if not item.choices:
             return text
         folded = text.lower() if item.fold_case else text
@@ -360,6 +367,18 @@ class Reader:
         if isinstance(node.value, str):
             return self.text(node, key)
         return plain_value(node)
+
+
+def vocabulary(fields: Sequence[Field], prefix: str = "") -> dict[str, tuple[str, ...]]:
+    """Return the dotted places of every key name, hidden ones left out."""
+    places: dict[str, tuple[str, ...]] = {}
+    for item in fields:
+        if item.hidden:
+            continue
+        here = {item.key: (f"{prefix}{item.key}",)}
+        for name, found in {**here, **vocabulary(item.fields, f"{prefix}{item.key}.")}.items():
+            places[name] = tuple(dict.fromkeys((*places.get(name, ()), *found)))
+    return {name: found for name, found in places.items() if len(found) <= 3}
 
 
 def leaves(fields: Sequence[Field], prefix: str = "") -> Iterator[tuple[str, Field]]:

@@ -26,6 +26,7 @@ _MAX_SYNTAX_ERRORS = 20
 _MAX_PARSED_CHARACTERS = 2_000_000
 """Work spent on a file with many syntax errors."""
 
+_KEY_LINE = re.compile(r"(?P<indent> *(?:- +)?)[^\s#'\"\[{][^:]*:(?:\s(?P<value>.*))?$")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -166,11 +167,11 @@ def _replace_tabs(lines: list[str], index: int, shifts: dict[int, int], problems
 def _tab_width(lines: list[str], index: int, indentation: str) -> int:
     depth = indentation.count("\t")
     for number in range(index - 1, -1, -1):
-        text = lines[number]
-        if not text.strip() or text.lstrip().startswith("#"):
+        match = _KEY_LINE.match(lines[number])
+        if match is None:
             continue
-        above = len(text) - len(text.lstrip(" "))
-        opens = text.rstrip().endswith(":")
+        above = len(match["indent"])
+        opens = not (match["value"] or "").strip() or (match["value"] or "").strip()[0] in "&!"
         wanted = above + 2 if opens else above
         spaces = len(indentation) - depth
         if wanted > spaces and (wanted - spaces) % depth == 0:
