@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.color import Color
@@ -57,7 +57,7 @@ class _Look:
 
 
 _PLAIN = _Look()
-_SWITCHES: dict[int, dict[str, bool]] = {
+_SWITCHES: dict[int, dict[str, Any]] = {
     1: {"bold": True},
     2: {"dim": True},
     3: {"italic": True},
@@ -149,7 +149,7 @@ def _changed(look: _Look, parameters: str) -> _Look:
         if code in (38, 48, 58):
             color = _extended(group[1:] if len(group) > 1 else _taken(codes))
             if color is not None and code != 58:
-                look = replace(look, **{"foreground" if code == 38 else "background": color})
+                look = _colored(look, color, foreground=code == 38)
         else:
             look = _simple(look, code, group)
     return look if look != _PLAIN else _PLAIN
@@ -162,17 +162,14 @@ def _simple(look: _Look, code: int, group: list[int | None]) -> _Look:
         return replace(look, underline=False)
     if code in _SWITCHES:
         return replace(look, **_SWITCHES[code])
-    for first, name, bright in (
-        (30, "foreground", 0),
-        (40, "background", 0),
-        (90, "foreground", 8),
-        (100, "background", 8),
-    ):
+    for first, bright in ((30, 0), (40, 0), (90, 8), (100, 8)):
         if first <= code < first + 8:
-            return replace(look, **{name: Color.from_ansi(code - first + bright)})
-    if code in (39, 49):
-        return replace(look, **{"foreground" if code == 39 else "background": None})
-    return look
+            return _colored(look, Color.from_ansi(code - first + bright), foreground=first in (30, 90))
+    return _colored(look, None, foreground=code == 39) if code in (39, 49) else look
+
+
+def _colored(look: _Look, color: Color | None, *, foreground: bool) -> _Look:
+    return replace(look, foreground=color) if foreground else replace(look, background=color)
 
 
 def _taken(codes: list[list[int | None]]) -> list[int | None]:
