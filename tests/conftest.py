@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.process_helpers import Family
+
 PROJECT_ROOT = Path(__file__).parent.parent
 
 
@@ -31,3 +33,13 @@ def reference_data() -> Path:
     if os.environ.get("CI"):
         pytest.fail("MAGPIE_TUI_DATA does not name a directory")
     pytest.skip("MAGPIE_TUI_DATA is not set: reference traces are not here")
+
+
+@pytest.fixture
+def family(monkeypatch: pytest.MonkeyPatch) -> Iterator[Family]:
+    """Every process that the test starts; none may be left at its end."""
+    found = Family(monkeypatch)
+    yield found
+    left = found.describe()
+    found.kill()
+    assert left == []
