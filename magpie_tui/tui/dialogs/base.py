@@ -30,17 +30,20 @@ class Dialog(Explaining, ModalScreen[Answer], Generic[Answer]):
     HELP: ClassVar[str] = ""
 
     DEFAULT_CSS = """
-    Dialog { align: center middle; background: transparent; }
+    Dialog { align: center middle; background: transparent; color: $foreground; }
     Dialog > Vertical {
-        width: 90%; max-width: 78; height: auto; max-height: 90%;
+        width: 90%; max-width: 78; height: auto; max-height: 95%;
         background: $surface; border: round $rule; padding: 0 1;
     }
     Dialog > Vertical.-wide { max-width: 120; }
     Dialog .dialog-title { text-style: bold; color: $primary; height: auto; }
-    Dialog FooterRow { margin-top: 1; }
     """
 
     WIDE: ClassVar[bool] = False
+    """Use more of a wide terminal."""
+
+    FIXED_ROWS: ClassVar[int] = 5
+    """Rows of border, title, footer and whatever else does not scroll."""
 
     def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -56,6 +59,12 @@ class Dialog(Explaining, ModalScreen[Answer], Generic[Answer]):
     def compose_content(self) -> ComposeResult:
         """Yield what stands between title and keys."""
         raise NotImplementedError
+
+    def on_resize(self) -> None:
+        """Let the part that may be long scroll inside the box; Textual heeds only a limit in cells here."""
+        limit = max(3, int(self.app.size.height * 0.95) - self.FIXED_ROWS)
+        for part in self.query(".scrolls"):
+            part.styles.max_height = limit
 
     def action_close(self) -> None:
         """Close without an answer."""

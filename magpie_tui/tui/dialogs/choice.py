@@ -47,7 +47,7 @@ class ChoiceList(OptionList, inherit_bindings=False):
     BINDINGS: ClassVar[list[Any]] = bindings_for("ChoiceList")
 
     DEFAULT_CSS = """
-    ChoiceList { height: auto; max-height: 20; border: none; padding: 0; background: transparent; }
+    ChoiceList { height: auto; border: none; padding: 0; background: transparent; }
     ChoiceList:focus { border: none; background-tint: transparent; }
     ChoiceList > .option-list--option { padding: 0 1; }
     ChoiceList > .option-list--option-highlighted, ChoiceList:focus > .option-list--option-highlighted {
@@ -75,6 +75,7 @@ class ChoiceDialog(Dialog[str]):
     """
 
     BINDINGS: ClassVar[list[Any]] = bindings_for("ChoiceDialog")
+    FIXED_ROWS = 6
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class ChoiceDialog(Dialog[str]):
         """The filter and the list."""
         if self._has_filter:
             yield Input(placeholder="filter", compact=True)
-        yield ChoiceList(markup=False)
+        yield ChoiceList(markup=False, classes="scrolls")
 
     def on_mount(self) -> None:
         """Fill the list."""

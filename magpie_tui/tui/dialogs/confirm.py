@@ -25,6 +25,8 @@ class ConfirmDialog(ChoiceDialog):
         details: What exactly will happen; lines.
     """
 
+    FIXED_ROWS = 10
+
     DEFAULT_CSS = """
     ConfirmDialog .details { height: auto; margin-bottom: 1; color: $quiet; }
     """

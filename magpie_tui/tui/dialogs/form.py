@@ -31,6 +31,7 @@ class FormDialog(Dialog["tuple[str, ...]"]):
     """
 
     WIDE = True
+    FIXED_ROWS = 11
     BINDINGS: ClassVar[list[Any]] = bindings_for("FormDialog")
 
     DEFAULT_CSS = """

@@ -10,11 +10,12 @@ from textual.content import Content
 
 from magpie_tui.tui.actions import ActiveAction, key_text
 from magpie_tui.tui.dialogs.viewer import TextDialog
+from magpie_tui.tui.widgets.text_lines import TextLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WIDTH = 74
+WIDEST = 96
 
 TERMINAL_NOTE = (
     "Select text with the mouse while holding Shift (Option in iTerm2): the terminal then does the selecting itself. "
@@ -22,7 +23,7 @@ TERMINAL_NOTE = (
 )
 
 
-def help_lines(actions: Sequence[ActiveAction], topics: Sequence[str], width: int = WIDTH) -> list[str | Content]:
+def help_lines(actions: Sequence[ActiveAction], topics: Sequence[str], width: int = WIDEST) -> list[str | Content]:
     """Return the lines of the help page: topics, then keys grouped as the registry groups them."""
     lines: list[str | Content] = []
     for topic in topics:
@@ -49,7 +50,7 @@ def help_lines(actions: Sequence[ActiveAction], topics: Sequence[str], width: in
 
 
 def _keys(active: ActiveAction) -> str:
-    return ", ".join(key_text(key) for key in active.keys)
+    return ", ".join(key_text(key) for key in active.keys) or "(ctrl+p)"
 
 
 class HelpDialog(TextDialog):
@@ -61,4 +62,11 @@ class HelpDialog(TextDialog):
     """
 
     def __init__(self, actions: Sequence[ActiveAction], topics: Sequence[str]) -> None:
-        super().__init__("Help", help_lines(actions, topics))
+        super().__init__("Help", "")
+        self._actions = tuple(actions)
+        self._topics = tuple(topics)
+
+    def on_resize(self) -> None:
+        """Break the lines for the width that there is."""
+        width = max(30, min(WIDEST, int(self.app.size.width * 0.9) - 6))
+        self.query_one(TextLines).set_lines(help_lines(self._actions, self._topics, width))

@@ -32,7 +32,7 @@ class TextDialog(Dialog[None]):
 
     def compose_content(self) -> ComposeResult:
         """The text."""
-        yield TextLines(self._lines)
+        yield TextLines(self._lines, classes="scrolls")
 
     def text_to_copy(self) -> str:
         """Return what ``y`` copies."""

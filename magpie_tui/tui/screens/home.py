@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from magpie_tui.workspaces.browse import WorkspaceSummary
 
 WIDEST = (10, 11, 34, 12)
-"""Most cells of the first four columns."""
+NARROW = (10, 9, 20, 11)
+NARROWEST = (10, 0, 18, 11)
+"""Most cells of the first four columns, by the width of the terminal; a column of 0 is left out."""
 
 
 def line_content(line: HomeLine, widths: Sequence[int], width: int) -> Content:
@@ -50,6 +52,8 @@ def line_content(line: HomeLine, widths: Sequence[int], width: int) -> Content:
         if index == len(words) - 1:
             parts.append((shorten_middle(word, max(0, width - used)), "$quiet"))
             break
+        if not widths[index]:
+            continue
         text = set_cell_size(shorten_middle(word, widths[index]), widths[index]) + "  "
         used += widths[index] + 2
         parts.append((text, STATE_STYLES.get(word, "")) if index == 0 else text)
@@ -83,9 +87,10 @@ class HomeList(ChoiceList):
             return
         self._shown = (tuple(lines), width)
         columns = [line.words for line in lines if len(line.words) == 5]
+        limits = WIDEST if width >= 100 else NARROW if width >= 80 else NARROWEST
         widths = [
             min(most, max((cell_len(printable(words[index])) for words in columns), default=0))
-            for index, most in enumerate(WIDEST)
+            for index, most in enumerate(limits)
         ]
         cursor = self.highlighted_option.id if self.highlighted_option is not None else None
         position = self.highlighted
@@ -93,7 +98,7 @@ class HomeList(ChoiceList):
         for line in lines:
             if line.heading and options:
                 options.append(Option(Content(""), disabled=True))
-            options.append(Option(line_content(line, widths, width - 2), id=line.key, disabled=not line.selectable))
+            options.append(Option(line_content(line, widths, width - 4), id=line.key, disabled=not line.selectable))
         with self.prevent(OptionList.OptionHighlighted):
             self.set_options(options)
             keys = [option.id for option in options]

@@ -21,6 +21,7 @@ class MachineScreen(PlaceScreen):
     """Everything that was read about this machine, with a reason for everything that was not."""
 
     PLACE = "machine"
+    CSS_PATH = "machine.tcss"
     BINDINGS: ClassVar[list[Any]] = bindings_for("MachineScreen")
     HELP = (
         "What this machine is and who else uses it. Row 1 of every screen has one letter per GPU: . idle, r our run, "

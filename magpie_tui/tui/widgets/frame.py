@@ -308,7 +308,7 @@ class TooSmall(Widget):
     """Takes the place of everything in a terminal that is too small."""
 
     DEFAULT_CSS = """
-    TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; }
+    TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center; }
     """
 
     def render(self) -> Content:

@@ -146,7 +146,7 @@ class OptionForm(VerticalScroll):
         *,
         id: str | None = None,
     ) -> None:
-        super().__init__(id=id, can_focus=False)
+        super().__init__(id=id, can_focus=False, classes="scrolls")
         self._specs = sorted(specs, key=lambda spec: spec.advanced)
         self._command = tuple(command)
         self._start = dict(values or {})

@@ -29,8 +29,8 @@ class TextLines(ScrollView, can_focus=True, inherit_bindings=False):
     TextLines { height: auto; max-height: 100%; background: transparent; }
     """
 
-    def __init__(self, lines: Sequence[str | Content] = (), *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, lines: Sequence[str | Content] = (), *, id: str | None = None, classes: str = "") -> None:
+        super().__init__(id=id, classes=classes)
         self._lines: list[Content] = []
         self.set_lines(lines)
 
