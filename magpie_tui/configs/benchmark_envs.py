@@ -60,7 +60,7 @@ def read_envs(reader: Reader, node: Node | None) -> Envs:
 
 
 def _warn_missing(reader: Reader, node: MapNode, envs: Envs) -> None:
-    given = {key.upper() for key in node.keys()}
+    given = {entry.key.upper() for entry in node.entries}
     missing = [name for name in ("TP", "CONC", "ISL", "OSL") if name not in given]
     if missing and "BENCHMARK_BASE_URL" not in envs.values and any(name in KNOWN_ENVS for name in envs.values):
         reader.problems.warning(

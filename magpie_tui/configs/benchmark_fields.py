@@ -212,6 +212,7 @@ BENCHMARK_FIELDS: tuple[Field, ...] = (
     Field("lm_eval_runtime", Kind.MAP, "Locked lm-eval (upstream's evidence line).", nullable=True),
     Field("sweep_matrix", Kind.MAP, "Several workloads on one server (a side branch).", nullable=True),
     Field("run_cmd", Kind.TEXT, "Command of offline diffusion.", nullable=True, literal=True),
+    Field("targeted_trace", Kind.ANY, "Where a snapshot of upstream's evidence line has it.", hidden=True),
     Field("output_dir", Kind.ANY, "", hidden=True, ignored=_CLI_ONLY.format("--output-dir")),
     Field("magpie_tui", Kind.ANY, "Our part of a snapshot.", hidden=True),
 )

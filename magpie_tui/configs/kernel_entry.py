@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from magpie_tui.configs.command_reading import read_commands, read_env
-from magpie_tui.configs.kernel_fields import ENTRY_FIELDS, SNAPSHOT_KEYS, SNAPSHOT_ONLY
+from magpie_tui.configs.kernel_fields import ENTRY_FIELDS, OWN_KEYS, SNAPSHOT_KEYS, SNAPSHOT_ONLY
 from magpie_tui.configs.kernel_model import Command, KernelEntry, KernelType
 from magpie_tui.configs.kernel_paths import Places, absolute, choose_places, exists, similar_name
 from magpie_tui.configs.own_keys import read_arguments, read_geometry, read_reference, read_shapes, read_tolerance
@@ -58,6 +58,8 @@ class EntryReader:
     def read(self) -> ReadEntry:
         reader = self.reader
         snapshot = is_snapshot_entry(self.node)
+        if snapshot:
+            self.node = _with_own_keys(self.node)
         # Upstream fills variables in before it writes a snapshot, so what still looks like one is meant as it is.
         reader.expands = not snapshot
         nodes = reader.read(self.node, ENTRY_FIELDS, f"{self.key}.")
@@ -260,6 +262,16 @@ class EntryReader:
             if key.startswith(prefix):
                 origins[key.removeprefix(prefix)] = setting.origin
         return origins
+
+
+def _with_own_keys(node: MapNode) -> MapNode:
+    """Return a snapshot's entry with our keys, which stand under ``magpie_tui`` there, in their usual place."""
+    own = node.get("magpie_tui")
+    if own is None or not isinstance(own.value, MapNode):
+        return node
+    here = node.keys()
+    moved = tuple(entry for entry in own.value.entries if entry.key in OWN_KEYS and entry.key not in here)
+    return replace(node, entries=node.entries + moved)
 
 
 def _same_file(first: Path, second: Path) -> bool:

@@ -60,13 +60,21 @@ ENTRY_FIELDS: tuple[Field, ...] = (
     Field("compile_command", Kind.NODE, "How to build.", aliases=("compiling_command",)),
     Field("testcase_command", Kind.NODE, "How to test; exit status 0 is a pass."),
     Field("prof_command", Kind.NODE, "Replaces the profiler run."),
-    Field("get_inputs_func", Kind.TEXT, "Makes the inputs of a PyTorch kernel.", default="get_inputs", literal=True),
+    Field(
+        "get_inputs_func",
+        Kind.TEXT,
+        "Makes the inputs of a PyTorch kernel.",
+        default="get_inputs",
+        literal=True,
+        null_is_default=True,
+    ),
     Field(
         "get_init_inputs_func",
         Kind.TEXT,
         "Makes the arguments of its constructor.",
         default="get_init_inputs",
         literal=True,
+        null_is_default=True,
     ),
     Field(
         "bench_target",
@@ -103,6 +111,23 @@ ENTRY_FIELDS: tuple[Field, ...] = (
     Field("magpie_tui", Kind.ANY, "Our part of a snapshot.", hidden=True),
 )
 
+OWN_KEYS = frozenset(
+    {
+        "python",
+        "reference",
+        "tolerance",
+        "shapes",
+        "arguments",
+        "kernel_name",
+        "grid",
+        "block",
+        "in_place",
+        "deterministic",
+        "budget_seconds",
+        "timeout_seconds",
+    }
+)
+"""Keys that upstream does not know; in a snapshot they stand under ``magpie_tui``."""
 SNAPSHOT_KEYS = frozenset({"kernel_id", "kernel_type", "source_file_path", "compiling_command"})
 SNAPSHOT_ONLY = frozenset({"input_shapes", "dtype", "extra", "magpie_tui"})
 

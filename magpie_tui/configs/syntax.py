@@ -26,7 +26,7 @@ _MAX_SYNTAX_ERRORS = 20
 _MAX_PARSED_CHARACTERS = 2_000_000
 """Work spent on a file with many syntax errors."""
 
-_KEY_LINE = re.compile(r"(?P<indent> *(?:- +)?)[^\s#'\"\[{][^:]*:(?:\s(?P<value>.*))?$")
+_KEY_LINE = re.compile(r"(?P<indent> *(?:- +)?)[\w.<][\w.<-]*:(?:\s(?P<value>.*))?$")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
