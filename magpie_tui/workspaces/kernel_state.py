@@ -292,11 +292,14 @@ class KernelState:
         return {"ok": "correct", "failed": "incorrect"}.get(self.correctness.word, "skipped")
 
     def to_json(self) -> dict[str, object]:
-        """Return upstream's state object, with our keys under ``magpie_tui``."""
+        """Return upstream's state object, with our keys under ``magpie_tui``.
+
+        In our own states a stage without a result is never written as SUCCESS.
+        """
         values: dict[str, object] = {
-            "compiling_state": self.compiling_state,
-            "correctness_state": self.correctness_state,
-            "performance_state": self.performance_state,
+            "compiling_state": self._written(self.compiling_state, self.compiling_result),
+            "correctness_state": self._written(self.correctness_state, self.correctness_result),
+            "performance_state": self._written(self.performance_state, self.performance_result),
         }
         if self.latency_state is not None:
             values["latency_state"] = self.latency_state
@@ -314,6 +317,11 @@ class KernelState:
         if self.extras is not None:
             values[EXTRAS_KEY] = self.extras.to_json()
         return {**values, **self.more}
+
+    def _written(self, claimed: StageState | str | None, result: object) -> StageState | str | None:
+        if self.extras is not None and claimed is StageState.SUCCESS and result is None:
+            return StageState.SKIPPED
+        return claimed
 
     @classmethod
     def from_json(cls, value: object) -> KernelState | None:
