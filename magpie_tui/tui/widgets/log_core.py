@@ -10,13 +10,13 @@ import re
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 
 from rich.cells import set_cell_size
 from rich.segment import Segment
 from textual import work
 from textual.cache import LRUCache
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.worker import get_current_worker
@@ -33,8 +33,11 @@ from magpie_tui.tui.widgets.log_render import (
     rows_from,
     rows_to_end,
 )
+from magpie_tui.tui.widgets.quiet_scroll import QuietScroll
 
 CACHED_STRIPS = 2_000
+FLOOD_REST_S = 0.65
+"""Pause after an update that replaced the whole screen."""
 
 
 def updates_per_second() -> float:
@@ -42,7 +45,7 @@ def updates_per_second() -> float:
     return 2.0 if os.environ.get("SSH_CONNECTION") else 5.0
 
 
-class LogCore(LogMessages, ScrollView, can_focus=True):
+class LogCore(LogMessages, QuietScroll, can_focus=True):
     """What a ``LogView`` is without its actions."""
 
     def __init__(
@@ -55,12 +58,15 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
+        self._strips: LRUCache[int, Strip] = LRUCache(CACHED_STRIPS)
+        self._row_styles: LogStyles | None = None
         super().__init__(id=id, classes=classes)
         self._index: LogIndex | None = None if path is None else LogIndex(path)
         self._follow = follow
         self._numbers = numbers
         self._folded = False
         self._paused = False
+        self._rest_until = 0.0
         self._hidden = False
         self._indexing = False
         self._left_cell = 0
@@ -72,7 +78,6 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         self._poll_timer: Timer | None = None
         self._shown_rows: list[LogRow] | None = None
         self._painted: dict[int, tuple[object, ...]] = {}
-        self._strips: LRUCache[int, Strip] = LRUCache(CACHED_STRIPS)
         self._pattern: LogPattern | None = None
         self._highlight: re.Pattern[str] | None = None
         self._matches: array[int] = array("q")
@@ -161,7 +166,7 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         self._search_generation += 1
         self._shown_rows = None
         self._strips.clear()
-        self.virtual_size = Size(0, 0)
+        self.set_total_rows(0)
         self.refresh()
 
     # The file grows
@@ -183,6 +188,8 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
     def _poll(self) -> None:
         """Let a thread look at the file, unless one does or nobody would see it."""
         if self._index is None or self._indexing or self._paused or self._hidden or not self.screen.is_current:
+            return
+        if monotonic() < self._rest_until:
             return
         self._indexing = True
         self._look(self._index)
@@ -219,13 +226,16 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
 
     def _advance(self, index: LogIndex) -> None:
         """Take over what was indexed, repaint what changed."""
+        if index.line_count - self._known_lines > self.text_height:
+            # Whole screens pass by: nobody can read that, so it need not cost more.
+            self._rest_until = monotonic() + FLOOD_REST_S
         if self._known_lines:
             # The last line may have been unfinished.
             self._strips.discard(self._known_lines - 1)
         self._known_lines = index.line_count
         self._shown_rows = None
         if self.virtual_size.height != self._known_lines:
-            self.virtual_size = Size(0, self._known_lines)
+            self.set_total_rows(self._known_lines)
         if self._follow:
             self._scroll_to_line(self._known_lines)
         self._repaint_changed()
@@ -244,13 +254,12 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         finally:
             self._moving = False
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+    def on_scrolled(self, *, upward: bool) -> None:
         """Any upward move that the view did not make itself ends following."""
-        super().watch_scroll_y(old_value, new_value)
-        if round(old_value) != round(new_value):
-            self._shown_rows = None
-            if new_value < old_value and not self._moving:
-                self.set_follow(False)
+        self._shown_rows = None
+        if upward and not self._moving:
+            self.set_follow(False)
+        self._repaint_changed()
 
     def set_follow(self, follow: bool) -> None:
         """Begin to follow, at the end, or stop where the view is."""
@@ -270,7 +279,7 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         self.set_follow(False)
         self._current_line = line
         if line not in [row.line.number for row in self._rows()]:
-            self._scroll_to_line(max(0, line - self.size.height // 3))
+            self._scroll_to_line(max(0, line - self.text_height // 3))
             self._shown_rows = None
         self._repaint_changed()
 
@@ -282,24 +291,20 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
     def scroll_sideways(self, left: int) -> None:
         """Begin each line at this cell."""
         longest = max((self._content(row).cell_length for row in self._rows()), default=0)
-        limit = max(0, longest - (self._text_width - self._gutter) + 1)
+        limit = max(0, longest - (self.text_width - self._gutter) + 1)
         self._left_cell = max(0, min(left, max(limit, self._left_cell if left < self._left_cell else 0)))
         self._repaint_changed()
 
     # Painting
 
     @property
-    def _text_width(self) -> int:
-        return max(1, self.size.width - self.scrollbar_size_vertical)
-
-    @property
     def _gutter(self) -> int:
-        return max(5, len(str(self._known_lines))) + 2 if self._numbers and self._text_width >= 40 else 0
+        return max(5, len(str(self._known_lines))) + 2 if self._numbers and self.text_width >= 40 else 0
 
     def _rows(self) -> list[LogRow]:
         """Rows on the screen now; read once per position and state of the file."""
         if self._shown_rows is None:
-            height = self.size.height
+            height = self.text_height
             if self._index is None or not height or not self._known_lines:
                 self._shown_rows = []
             elif self._follow:
@@ -317,15 +322,17 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         return strip
 
     def _styles(self) -> LogStyles:
-        part = self.get_component_rich_style
-        return LogStyles(
-            self.rich_style,
-            part("log-view--number"),
-            part("log-view--current"),
-            part("log-view--match"),
-            part("log-view--flag"),
-            part("log-view--note"),
-        )
+        if self._row_styles is None:
+            part = self.part_style
+            self._row_styles = LogStyles(
+                part(""),
+                part("log-view--number"),
+                part("log-view--current"),
+                part("log-view--match"),
+                part("log-view--flag"),
+                part("log-view--note"),
+            )
+        return self._row_styles
 
     def _look_of(self, y: int) -> tuple[object, ...]:
         """Everything that decides how row ``y`` looks."""
@@ -349,7 +356,7 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one row of the view."""
         look = self._painted[y] = self._look_of(y)
-        width = self._text_width
+        width = self.text_width
         styles = self._styles()
         rows = self._rows()
         if y >= len(rows):
@@ -370,8 +377,8 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
 
     def _repaint_changed(self) -> None:
         """Refresh only the rows that look different from what is on the screen."""
-        width = self._text_width
-        regions = [Region(0, y, width, 1) for y in range(self.size.height) if self._painted.get(y) != self._look_of(y)]
+        width = self.text_width
+        regions = [Region(0, y, width, 1) for y in range(self.text_height) if self._painted.get(y) != self._look_of(y)]
         if regions:
             self.refresh(*regions)
 
@@ -387,7 +394,7 @@ class LogCore(LogMessages, ScrollView, can_focus=True):
         if self._follow:
             self._scroll_to_line(self._known_lines)
 
-    def notify_style_update(self) -> None:
-        """Another theme."""
-        super().notify_style_update()
+    def on_restyled(self) -> None:
+        """Draw everything again in the new styles."""
+        self._row_styles = None
         self._strips.clear()

@@ -104,10 +104,11 @@ def compose_row(
     parts: list[Segment] = []
     if gutter:
         number = f"{row.line.number + 1:>{gutter - 2}}"
-        mark = ">" if current else "!" if flagged else " "
-        parts.append(Segment(number, styles.current if current else styles.number))
-        parts.append(Segment(mark, styles.flag if flagged else styles.current))
-        parts.append(Segment(" ", styles.text))
+        look = styles.current if current else styles.number
+        if flagged:
+            parts = [Segment(number, look), Segment(">" if current else "!", styles.flag), Segment(" ", styles.text)]
+        else:
+            parts = [Segment(f"{number}{'>' if current else ' '} ", look)]
     room = max(0, width - gutter)
     alike = f" ({row.alike:,} alike)" if row.alike > 1 else ""
     if alike:
@@ -116,7 +117,7 @@ def compose_row(
     if content.cell_length > left + room and room > 1:
         shown = Strip.join([shown.crop(0, room - 1), Strip([Segment(">", styles.note)])])
     end = [Segment(alike, styles.note)] if alike else []
-    return Strip.join([Strip(parts), shown, Strip(end)]).crop_extend(0, width, styles.text)
+    return Strip.join([Strip(parts), shown, Strip(end)]).crop_extend(0, width, styles.text).simplify()
 
 
 def fold(lines: Iterable[LogLine], *, folded: bool) -> list[LogRow]:

@@ -75,11 +75,11 @@ class LogView(LogCore):
 
     def action_scroll_page_up(self) -> None:
         """One page up; ends following."""
-        self._move(-max(1, self.size.height - 1))
+        self._move(-max(1, self.text_height - 1))
 
     def action_scroll_page_down(self) -> None:
         """One page down."""
-        self._move(max(1, self.size.height - 1))
+        self._move(max(1, self.text_height - 1))
 
     def _move(self, by: int) -> None:
         if by < 0:

@@ -13,11 +13,11 @@ from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import work
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
+from textual.geometry import Region
 from textual.strip import Strip
 
 from magpie_tui.basics.text import plural, printable
+from magpie_tui.tui.widgets.quiet_scroll import QuietScroll
 from magpie_tui.tui.widgets.table_export import ExportFormat, export_rows
 from magpie_tui.tui.widgets.table_filter import TableFilter, parse_filter
 from magpie_tui.tui.widgets.table_layout import Span, TableLayout, measure_columns, place_columns
@@ -40,7 +40,7 @@ class _Anchor:
     neighbours: tuple[str, ...]
 
 
-class TableCore(TableMessages, ScrollView, can_focus=True):
+class TableCore(TableMessages, QuietScroll, can_focus=True):
     """What a ``VirtualTable`` is without its actions.
 
     Args:
@@ -112,7 +112,7 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
     @property
     def page_rows(self) -> int:
         """Rows that fit below the header."""
-        return max(1, self.size.height - 1)
+        return max(1, self.text_height - 1)
 
     # Rows come and go
 
@@ -224,7 +224,7 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
         self._page_rows = ()
         count = self._source.row_count
         if self._state_text is None and self.virtual_size.height != count + 1:
-            self.virtual_size = Size(0, count + 1)
+            self.set_total_rows(count + 1)
         position = None if anchor.key is None else self._source.find_key(anchor.key)
         if position is None:
             found = (self._source.find_key(key) for key in anchor.neighbours)
@@ -268,18 +268,18 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
         first = self._first_column
         if position:
             first = min(first, position)
-            while first < position and not layout.fully_visible(position, first, self._text_width):
+            while first < position and not layout.fully_visible(position, first, self.text_width):
                 first += 1
         if first != self._first_column:
             self._first_column = first
             self._painted.clear()
             self.refresh()
-        self.refresh(Region(0, 0, self._text_width, 1))
+        self.refresh(Region(0, 0, self.text_width, 1))
 
     def column_at(self, cell: int) -> str | None:
         """Id of the column drawn at a cell, counted from the left edge."""
         layout = self._laid_columns()
-        position = layout.column_at(cell, self._first_column, self._text_width)
+        position = layout.column_at(cell, self._first_column, self.text_width)
         return None if position is None else layout.placed[position].column.id
 
     def column_width(self) -> int:
@@ -326,18 +326,14 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
 
     # Painting
 
-    @property
-    def _text_width(self) -> int:
-        return max(1, self.size.width - self.scrollbar_size_vertical)
-
     def _laid_columns(self) -> TableLayout:
-        if self._columns_laid is None or self._laid_width != self._text_width:
-            self._laid_width = self._text_width
+        if self._columns_laid is None or self._laid_width != self.text_width:
+            self._laid_width = self.text_width
             if not self._measured:
                 self._measured = measure_columns(self._source)
             view = self._saved_view
             self._columns_laid = place_columns(
-                self._source, view.columns, dict(view.widths), self._measured, self._text_width
+                self._source, view.columns, dict(view.widths), self._measured, self.text_width
             )
         return self._columns_laid
 
@@ -353,7 +349,7 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
 
     def _content(self, y: int) -> _Painted:
         """Text, coloured cells and part name of the line at ``y``."""
-        width = self._text_width
+        width = self.text_width
         layout = self._laid_columns()
         if y == 0:
             return layout.header(self._saved_view.sort, self._first_column, width), (), "header"
@@ -386,7 +382,7 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
         content = self._content(y)
         self._painted[y] = content
         text, spans, part = content
-        base = self.rich_style
+        base = self.part_style("")
         if part in ("row", "blank"):
             return _styled(text, base, [(begin, end, self._style(tone)) for begin, end, tone in spans])
         if part == "header":
@@ -394,28 +390,28 @@ class TableCore(TableMessages, ScrollView, can_focus=True):
         return _styled(text, self._style(part), [(begin, end, self._style(tone)) for begin, end, tone in spans])
 
     def _style(self, part: str) -> Style:
-        return self.get_component_rich_style(f"virtual-table--{part}")
+        return self.part_style(f"virtual-table--{part}")
 
     def _header_cursor(self) -> list[tuple[int, int, Style]]:
         layout = self._laid_columns()
-        for position, left in layout.visible(self._first_column, self._text_width):
+        for position, left in layout.visible(self._first_column, self.text_width):
             if layout.placed[position].column.id == self._cursor_column:
-                right = min(left + layout.placed[position].width, self._text_width)
+                right = min(left + layout.placed[position].width, self.text_width)
                 return [(left, right, self._style("header-cursor"))]
         return []
 
     def _refresh_row(self, position: int) -> None:
         y = position - round(self.scroll_y) + 1
-        if 1 <= y < self.size.height:
-            self.refresh(Region(0, y, self._text_width, 1))
+        if 1 <= y < self.text_height:
+            self.refresh(Region(0, y, self.text_width, 1))
 
     def _repaint_changed(self) -> None:
         """Refresh only the cells that look different from what is on the screen."""
         regions = []
-        for y in range(self.size.height):
+        for y in range(self.text_height):
             old, new = self._painted.get(y), self._content(y)
             if old is None or old != new:
-                begin, end = changed_cells(old, new) if old is not None else (0, self._text_width)
+                begin, end = changed_cells(old, new) if old is not None else (0, self.text_width)
                 regions.append(Region(begin, y, end - begin, 1))
         if regions:
             self.refresh(*regions)
