@@ -22,7 +22,7 @@ from textual.timer import Timer
 from textual.worker import get_current_worker
 
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.processes.log_index import Growth, LogIndex
+from magpie_tui.processes.log_index import SLICE_BYTES, Growth, LogIndex
 from magpie_tui.processes.log_search import LogPattern, any_of
 from magpie_tui.tui.widgets.log_messages import LogMessages
 from magpie_tui.tui.widgets.log_render import (
@@ -197,17 +197,19 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
     @work(thread=True, group="log-index", exit_on_error=False)
     def _look(self, index: LogIndex) -> None:
         worker = get_current_worker()
-        while True:
+        finished = False
+        while not finished:
+            before = index.size_bytes
             growth = index.grow()
-            self.post_message(self.Indexed(self, index, growth))
-            if growth in (Growth.UNCHANGED, Growth.GONE) or worker.is_cancelled or index is not self._index:
-                return
+            whole_slice = growth is not Growth.GONE and index.size_bytes - before >= SLICE_BYTES
+            finished = not whole_slice or worker.is_cancelled or index is not self._index
+            self.post_message(self.Indexed(self, index, growth, finished))
 
     def on_log_view_indexed(self, message: LogMessages.Indexed) -> None:
         """Show what a thread has found in the file."""
         message.stop()
         growth = message.growth
-        if growth in (Growth.UNCHANGED, Growth.GONE):
+        if message.finished:
             self._indexing = False
         if message.index is not self._index:
             self._poll()

@@ -64,10 +64,11 @@ class LogMessages:
         """The user wants to type a time; the view's ``jump_to_time`` takes it."""
 
     class Indexed(LogMessage, namespace="log_view"):
-        """A thread has looked at the file."""
+        """A thread has looked at the file; when not ``finished`` it goes on."""
 
-        def __init__(self, view: LogCore, index: LogIndex, growth: Growth) -> None:
+        def __init__(self, view: LogCore, index: LogIndex, growth: Growth, finished: bool) -> None:
             super().__init__(view)
+            self.finished = finished
             self.index = index
             self.growth = growth
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -109,15 +108,27 @@ def compose_row(
             parts = [Segment(number, look), Segment(">" if current else "!", styles.flag), Segment(" ", styles.text)]
         else:
             parts = [Segment(f"{number}{'>' if current else ' '} ", look)]
-    room = max(0, width - gutter)
     alike = f" ({row.alike:,} alike)" if row.alike > 1 else ""
+    room = max(0, width - gutter - len(alike))
+    parts.extend(_window(content, left, room, styles))
     if alike:
-        room -= cell_len(alike)
-    shown = content.crop_extend(left, left + room, styles.text)
-    if content.cell_length > left + room and room > 1:
-        shown = Strip.join([shown.crop(0, room - 1), Strip([Segment(">", styles.note)])])
-    end = [Segment(alike, styles.note)] if alike else []
-    return Strip.join([Strip(parts), shown, Strip(end)]).crop_extend(0, width, styles.text).simplify()
+        parts.append(Segment(alike, styles.note))
+    return Strip(parts).crop_extend(0, width, styles.text).simplify()
+
+
+def _window(content: Strip, left: int, room: int, styles: LogStyles) -> list[Segment]:
+    """The cells of a line that are seen, filled up with blanks; ``>`` in the last one where the line goes on."""
+    segments = list(content)
+    more = content.cell_length > left + room and room > 1
+    if len(segments) == 1 and segments[0].text.isascii():
+        shown = segments[0].text[left : left + room].ljust(room)
+        return (
+            [Segment(shown[:-1], segments[0].style), Segment(">", styles.note)]
+            if more
+            else [Segment(shown, segments[0].style)]
+        )
+    cut = list(content.crop_extend(left, left + room - more, styles.text))
+    return [*cut, Segment(">", styles.note)] if more else cut
 
 
 def fold(lines: Iterable[LogLine], *, folded: bool) -> list[LogRow]:
