@@ -24,6 +24,7 @@ from magpie_tui.configs.syntax import load_document, parse_document
 _ENDINGS = re.compile(r"[_-](?:clean|profiled|baseline|profile|twin)\Z", re.IGNORECASE)
 _CLEAN_COMMENT = "# No profiler: this is the run whose numbers count."
 _PROFILED_COMMENT = "# Traces and TraceLens: this run explains, its numbers do not count."
+_COMMENTS = (_CLEAN_COMMENT, _PROFILED_COMMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,15 @@ def make_twins(path: Path, *, directory: Path | None = None, environment: Mappin
     profiler = _given_profiler(document.root)
     blocks = (_clean_block(profiler), _profiled_block(profiler))
     for edit in (_edited_text, _written_text):
-        texts = tuple(
+        clean, profiled = (
             edit(path, document.root, block, comment) for block, comment in zip(blocks, _COMMENTS, strict=True)
         )
-        twins = _proven(names, texts, original, environment, keeps_comments=edit is _edited_text)
+        if clean is None or profiled is None:
+            continue
+        twins = _proven(names, (clean, profiled), original, environment, keeps_comments=edit is _edited_text)
         if twins is not None:
             return twins
     raise InternalError("the twins differ in more than the profiler", path=path)
-
-
-_COMMENTS = (_CLEAN_COMMENT, _PROFILED_COMMENT)
 
 
 def write_twins(twins: Twins, *, force: bool = False) -> tuple[Path, Path]:
@@ -213,7 +213,7 @@ def _span(lines: list[str], entry: Entry, indent: int) -> tuple[int, int] | None
 
 def _proven(
     names: tuple[Path, Path],
-    texts: tuple[str | None, ...],
+    texts: tuple[str, str],
     original: EffectiveConfig,
     environment: Mapping[str, str] | None,
     *,
@@ -222,8 +222,6 @@ def _proven(
     """Return the twins when they load and differ, from each other and from the original, in the profiler only."""
     effective = []
     for path, text in zip(names, texts, strict=True):
-        if text is None:
-            return None
         check = check_document(parse_document(text.encode(), path), environment=environment)
         if check.errors:
             return None
@@ -233,6 +231,4 @@ def _proven(
     keys = [change.key for item in others for group in item.groups for change in group.changes]
     if not all(key.startswith("profiler.") for key in keys):
         return None
-    clean, profiled = texts
-    assert clean is not None and profiled is not None
-    return Twins(names[0], names[1], clean, profiled, difference, keeps_comments)
+    return Twins(names[0], names[1], texts[0], texts[1], difference, keeps_comments)
