@@ -32,10 +32,10 @@ _SECRET_VALUE = re.compile(
     r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*|(?<=[Bb]earer )[A-Za-z0-9._~+/-]{8,}=*"
 )
 _URL_PASSWORD = re.compile(r"(?P<before>[a-z][a-z0-9+.-]*://[^\s/@:]*:)[^\s/@]+(?=@)", re.IGNORECASE)
-_ASSIGNMENT = re.compile(
-    r"""(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)(?P<between>["']?[ \t]*[:=][ \t]*)"""
-    r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,}\]#]+)"""
-)
+_NAME_BEFORE_VALUE = re.compile(r"""(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)["']?[ \t]*[:=][ \t]*""")
+_VALUE = re.compile(r"""(?P<quote>["'])(?P<inner>[^\n]*?)(?P=quote)|[^\s,}\]{\[#"'][^\s,}\]#]*""")
+_NO_VALUES = frozenset({"null", "~", "None"})
+_SHORTEST_KNOWN_SECRET = 6
 
 
 def is_secret_name(name: str) -> bool:
@@ -55,13 +55,47 @@ def is_secret_name(name: str) -> bool:
 
 def redact_text(text: str) -> str:
     """Replace what looks like a secret anywhere in ``text``: known token forms, passwords in URLs, ``name: value``."""
+    parts: list[str] = []
+    done = 0
+    for match in _NAME_BEFORE_VALUE.finditer(text):
+        if match.start() < done or not is_secret_name(match["name"]):
+            continue
+        value = _VALUE.match(text, match.end())
+        if value is None or value.group() in _NO_VALUES or value["inner"] == "":
+            continue
+        quote = value["quote"] or ""
+        parts.append(f"{text[done : match.end()]}{quote}{REDACTED}{quote}")
+        done = value.end()
+    return _redact_values("".join(parts) + text[done:])
 
-    def assignment(match: re.Match[str]) -> str:
-        if not is_secret_name(match["name"]) or match["value"] in ("null", "~", '""', "''"):
-            return match.group()
-        return f"{match['name']}{match['between']}{REDACTED}"
 
-    return _redact_values(_ASSIGNMENT.sub(assignment, text))
+def known_secrets(value: object) -> frozenset[str]:
+    """Return the texts that stand under secret names anywhere in a tree, to be taken out wherever they occur."""
+    found: set[str] = set()
+    pending: list[object] = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Mapping):
+            for key, inner in item.items():
+                if isinstance(inner, str) and len(inner) >= _SHORTEST_KNOWN_SECRET and is_secret_name(str(key)):
+                    found.add(inner)
+                elif not isinstance(inner, str):
+                    pending.append(inner)
+        elif isinstance(item, (list, tuple)):
+            pending.extend(inner for inner in item if not isinstance(inner, str))
+    return frozenset(found)
+
+
+def without_known(value: object, secrets: frozenset[str]) -> object:
+    """Return a JSON tree in which none of ``secrets`` occurs in a text."""
+    if isinstance(value, Mapping):
+        return {key: without_known(item, secrets) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_known(item, secrets) for item in value]
+    if isinstance(value, str):
+        for secret in sorted(secrets, key=len, reverse=True):
+            value = value.replace(secret, REDACTED)
+    return value
 
 
 def _redact_values(text: str) -> str:

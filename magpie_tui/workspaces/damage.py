@@ -63,14 +63,17 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes | Damaged:
         return Damaged(path, "the file is not there", gone=True)
     except OSError as error:
         return Damaged(path, f"the file cannot be read: {error.strerror}")
+    except ValueError as error:
+        return Damaged(path, f"this is no file name: {error}", gone=True)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        return Damaged(path, "this is no regular file")
     with os.fdopen(descriptor, "rb") as file:
+        if status.st_size > limit_bytes:
+            size, limit = format_bytes(status.st_size), format_bytes(limit_bytes)
+            return Damaged(path, f"the file has {size}; more than {limit} is not read")
         try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return Damaged(path, "this is no regular file")
-            if status.st_size > limit_bytes:
-                size, limit = format_bytes(status.st_size), format_bytes(limit_bytes)
-                return Damaged(path, f"the file has {size}; more than {limit} is not read")
             data = file.read(limit_bytes + 1)
         except OSError as error:
             return Damaged(path, f"the file cannot be read: {error.strerror}")
@@ -89,9 +92,11 @@ def read_json_file(path: Path, *, limit_bytes: int = LARGEST_REPORT_BYTES) -> ob
     try:
         value: object = loads_tolerant(data)
     except json.JSONDecodeError as error:
-        truncated = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
-        reason = "the JSON text is truncated" if truncated else f"not JSON: {error.msg}"
-        return Damaged(path, reason, error.lineno, error.colno)
+        text = error.doc.rstrip()
+        if error.pos >= len(text) or error.msg.startswith("Unterminated string"):
+            line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
+            return Damaged(path, "the JSON text is truncated", line, column)
+        return Damaged(path, f"not JSON: {error.msg}", error.lineno, error.colno)
     except UnicodeDecodeError as error:
         return Damaged(path, f"not text: byte {error.start} is not {error.encoding.upper()}")
     except RecursionError:

@@ -19,7 +19,14 @@ from pathlib import Path
 
 from magpie_tui.basics.files import write_json
 from magpie_tui.basics.json_strict import to_plain
-from magpie_tui.basics.redact import redact_command, redact_environment, redact_text, redact_tree
+from magpie_tui.basics.redact import (
+    known_secrets,
+    redact_command,
+    redact_environment,
+    redact_text,
+    redact_tree,
+    without_known,
+)
 from magpie_tui.workspaces.damage import Damaged, kind_of, read_bounded, read_json_file
 from magpie_tui.workspaces.facts import (
     PYTHON_FACTS_PROGRAM,
@@ -32,7 +39,7 @@ from magpie_tui.workspaces.facts import (
     read_our_python,
     read_tool,
 )
-from magpie_tui.workspaces.values import as_mapping, mapping_or_none
+from magpie_tui.workspaces.values import as_mapping, as_texts, mapping_or_none
 
 __all__ = [
     "PYTHON_FACTS_PROGRAM",
@@ -158,11 +165,12 @@ def config_sha256(config: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _given_config(path: Path) -> GivenConfig:
+def _given_config(path: Path, secrets: frozenset[str]) -> GivenConfig:
     data = read_bounded(path, _LARGEST_GIVEN_CONFIG_BYTES)
     if isinstance(data, Damaged):
         return GivenConfig(str(path), None, None, data.reason)
-    return GivenConfig(str(path), hashlib.sha256(data).hexdigest(), redact_text(data.decode("utf-8", "replace")))
+    text = without_known(redact_text(data.decode("utf-8", "replace")), secrets)
+    return GivenConfig(str(path), hashlib.sha256(data).hexdigest(), str(text))
 
 
 def _utc(seconds: float) -> str:
@@ -185,16 +193,23 @@ def start_record(
         MachineError: The workspace cannot be written.
     """
     started_at = _utc(clock())
-    effective = as_mapping(redact_tree(to_plain(dict(inputs.effective_config))))
+    environment = dict(os.environ if inputs.environment is None else inputs.environment)
+    config = to_plain(dict(inputs.effective_config))
+    secrets = known_secrets(environment) | known_secrets(config)
+    effective = as_mapping(without_known(redact_tree(config), secrets))
+    command_line = redact_command(sys.argv if inputs.command_line is None else inputs.command_line)
+    environment_kept = {
+        name: str(without_known(value, secrets)) for name, value in redact_environment(environment).items()
+    }
     record = ReproducibilityRecord(
         mode=inputs.mode,
         status="started",
         started_at=started_at,
         ended_at=None,
         tool=read_tool(),
-        command_line=redact_command(sys.argv if inputs.command_line is None else inputs.command_line),
+        command_line=as_texts(without_known(command_line, secrets)),
         working_directory=_working_directory(),
-        config_files=tuple(_given_config(path) for path in inputs.config_files),
+        config_files=tuple(_given_config(path, secrets) for path in inputs.config_files),
         effective_config=effective,
         effective_config_sha256=config_sha256(effective),
         seeds=dict(inputs.seeds),
@@ -204,7 +219,7 @@ def start_record(
         compilers=dict(inputs.compilers),
         python=inputs.python or read_our_python(),
         files=tuple(hash_file(role, path) for role, path in inputs.files),
-        environment=redact_environment(os.environ if inputs.environment is None else inputs.environment),
+        environment=environment_kept,
         schedule=dict(inputs.schedule),
         peaks=dict(inputs.peaks),
         serving=dict(inputs.serving),

@@ -9,22 +9,45 @@ from hypothesis import strategies as st
 from magpie_tui.basics.redact import (
     REDACTED,
     is_secret_name,
+    known_secrets,
     redact_command,
     redact_environment,
     redact_text,
     redact_tree,
+    without_known,
 )
 
 
 @pytest.mark.parametrize(
-    "name", "HF_TOKEN AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID apiKey accessToken --api-key DB_PASSWORD SSH_KEY".split()
+    "name",
+    [
+        "HF_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "apiKey",
+        "accessToken",
+        "--api-key",
+        "DB_PASSWORD",
+        "SSH_KEY",
+    ],
 )
 def test_secret_names(name: str) -> None:
     assert is_secret_name(name)
 
 
 @pytest.mark.parametrize(
-    "name", "PATH PWD KEY max_tokens TOKENIZERS_PARALLELISM EOS_TOKEN_ID KEYBOARD monkey --max-model-len".split()
+    "name",
+    [
+        "PATH",
+        "PWD",
+        "KEY",
+        "max_tokens",
+        "TOKENIZERS_PARALLELISM",
+        "EOS_TOKEN_ID",
+        "KEYBOARD",
+        "monkey",
+        "--max-model-len",
+    ],
 )
 def test_other_names(name: str) -> None:
     assert not is_secret_name(name)
@@ -69,5 +92,14 @@ def test_environment_and_trees() -> None:
 @given(st.text())
 def test_no_text_upsets_it(text: str) -> None:
     redact_text(text)
+    redact_text(f"A_TOKEN: {text}")
     is_secret_name(text)
     redact_command([text])
+
+
+def test_known_secrets_are_taken_out_wherever_they_are() -> None:
+    secrets = known_secrets(
+        {"HF_TOKEN": "hunter22", "envs": [{"API_KEY": "abcdefgh", "X_KEY": "no"}], "TP": "hunter23"}
+    )
+    assert secrets == {"hunter22", "abcdefgh"}
+    assert without_known({"a": ["x hunter22 y", 3]}, secrets) == {"a": [f"x {REDACTED} y", 3]}
