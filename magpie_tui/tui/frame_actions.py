@@ -134,7 +134,10 @@ class FrameActions(Explaining, App[None]):
 
     def action_suspend_app(self) -> None:
         """Give the terminal back to the shell until ``fg``."""
-        self.action_suspend_process()
+        if self.is_headless or self.is_inline or self.is_web:
+            self.say("this terminal cannot be suspended", "warning")
+        else:
+            self.action_suspend_process()
 
     def action_redraw(self) -> None:
         """Clear the terminal and draw everything."""

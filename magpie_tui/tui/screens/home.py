@@ -80,6 +80,7 @@ class HomeList(ChoiceList):
     def __init__(self) -> None:
         super().__init__(markup=False)
         self._shown: tuple[tuple[HomeLine, ...], int] = ((), 0)
+        self._moved = False
 
     def show(self, lines: Sequence[HomeLine], width: int) -> None:
         """Show lines, the cursor kept on its line; equal lines repaint nothing."""
@@ -102,11 +103,17 @@ class HomeList(ChoiceList):
         with self.prevent(OptionList.OptionHighlighted):
             self.set_options(options)
             keys = [option.id for option in options]
-            if cursor in keys:
+            if self._moved and cursor in keys:
                 self.highlighted = keys.index(cursor)
             else:
                 possible = [index for index, option in enumerate(options) if not option.disabled]
-                self.highlighted = min(possible, key=lambda index: abs(index - (position or 0)), default=None)
+                target = position if self._moved and position is not None else 0
+                self.highlighted = min(possible, key=lambda index: abs(index - target), default=None)
+
+    @on(OptionList.OptionHighlighted)
+    def _cursor_moved(self) -> None:
+        # From now on the cursor stays on its line; before, it is on the first one.
+        self._moved = True
 
     def action_open(self) -> None:
         """Open the line under the cursor."""
