@@ -182,6 +182,12 @@ class LazyGroup(TyperGroup):
                 error.message += f" Did you mean {guess!r}?"
             raise
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an option that prints facts and ends the program comes before any command is looked up."""
+        if ctx.params.get("gpu_info") or ctx.params.get("version"):
+            return click.Command.invoke(self, ctx)
+        return super().invoke(ctx)
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the help without importing any command."""
         self._listing_only = True
