@@ -44,8 +44,11 @@ def _object(value: object) -> Mapping[str, object]:
 
 
 def _json(text: str) -> object:
-    """Parse JSON that may follow warnings; ``None`` when there is none or it is cut off."""
-    for start in (match.start() for match in re.finditer(r"^\s*[\[{]", text, re.MULTILINE)):
+    """Parse JSON that may follow warnings; ``None`` when there is none or it is cut off.
+
+    A document starts at the begin of a line: what stands further right is a part of one that is damaged.
+    """
+    for start in (match.start() for match in re.finditer(r"^[\[{]", text, re.MULTILINE)):
         try:
             return loads_tolerant(text[start:].strip())
         except json.JSONDecodeError:
