@@ -23,6 +23,8 @@ _SECRET_WORDS = frozenset(
         "pat",
     ]
 )
+_SECRET_ENDINGS = ("password", "passwd", "apikey")
+"""Ends of words that are run together (``PGPASSWORD``)."""
 _KEY_KINDS = frozenset(["api", "access", "private", "secret", "ssh", "signing", "account", "encryption"])
 _NO_SECRET_AFTER_TOKEN = frozenset(["id", "ids", "count", "length", "limit", "budget", "throughput", "type"])
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -44,7 +46,9 @@ def is_secret_name(name: str) -> bool:
     for position, word in enumerate(words):
         before = words[position - 1] if position else ""
         after = words[position + 1] if position + 1 < len(words) else ""
-        if word in _SECRET_WORDS:
+        if word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS):
+            return True
+        if word == "pass" and not after and len(words) > 1:
             return True
         if word == "token" and after not in _NO_SECRET_AFTER_TOKEN:
             return True

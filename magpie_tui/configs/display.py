@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from magpie_tui.basics.json_strict import to_plain
+from magpie_tui.basics.redact import REDACTED, is_secret_name, redact_command, redact_text
 from magpie_tui.basics.text import plural
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.configs.check import FileCheck
@@ -14,7 +15,6 @@ from magpie_tui.configs.effective import EffectiveConfig
 from magpie_tui.configs.kernel import KernelConfig
 from magpie_tui.configs.positions import Origin, Problem, Setting, Value
 from magpie_tui.configs.review import Review
-from magpie_tui.machine.environment import REDACTED, is_secret_name, redact_command, redact_text
 
 JsonObject = dict[str, object]
 

@@ -29,6 +29,12 @@ from magpie_tui.basics.redact import (
         "--api-key",
         "DB_PASSWORD",
         "SSH_KEY",
+        "PGPASSWORD",
+        "MYSQL_PASS",
+        "OPENAI_API_KEY",
+        "HUGGING_FACE_HUB_TOKEN",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "NPM_AUTH",
     ],
 )
 def test_secret_names(name: str) -> None:
