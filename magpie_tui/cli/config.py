@@ -53,11 +53,11 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that
 
 
 def _kind(kind: Kind | None) -> ConfigKind | None:
-    return None if kind is None else cast("ConfigKind", kind.value)
+    return None if kind is None else kind.value
 
 
 def _mode(mode: Purpose | None) -> Mode | None:
-    return None if mode is None else cast("Mode", mode.value)
+    return None if mode is None else mode.value
 
 
 def _note(text: str) -> None:

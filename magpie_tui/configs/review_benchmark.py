@@ -124,9 +124,7 @@ def _idle(config: BenchmarkConfig, gpus: list[Gpu], needed: int) -> ReviewItem:
         return ReviewItem("idle GPUs", "unknown", f"processes or free memory of {len(unread)} GPUs cannot be read")
     automatic = config.value("gpu_selection.auto") is True
     evidence = f"{len(idle)} of {len(gpus)} idle; " + ("; ".join(busy) or f"less than {limit} GB free")
-    return ReviewItem(
-        "idle GPUs", "blocker" if status == "blocker" else "warning", evidence, "wait, or stop what uses them"
-    )
+    return ReviewItem("idle GPUs", "blocker" if automatic else "warning", evidence, "wait, or stop what uses them")
 
 
 def _port(config: BenchmarkConfig, machine: Machine) -> Iterator[ReviewItem]:
