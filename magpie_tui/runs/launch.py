@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import select
@@ -151,12 +152,15 @@ def start_run(request: LaunchRequest) -> LaunchedRun:
         raise UserInputError("the working directory does not exist", path=request.cwd)
     output_dir = create_directory(request.output_dir)
     remember_output_dir(output_dir)
-    directory = create_run_directory(output_dir, lambda run_id: _first_status(request, run_id, output_dir))
+    directory, lock = create_run_directory(output_dir, lambda run_id: _first_status(request, run_id, output_dir))
     ours, theirs = socket.socketpair()
     process: subprocess.Popen[bytes] | None = None
     try:
-        with theirs:
-            process = _start_supervisor(theirs.fileno(), directory)
+        try:
+            process = _start_supervisor(theirs.fileno(), lock, directory)
+        finally:
+            theirs.close()
+            os.close(lock)
         # A starter that is killed leaves an incomplete order, which the supervisor drops, or a complete one.
         ours.sendall(encode(_order(request, directory)))
         launched = LaunchedRun(directory, ours, process)
@@ -169,8 +173,12 @@ def start_run(request: LaunchRequest) -> LaunchedRun:
     return launched
 
 
-def create_run_directory(output_dir: Path, first_status: Callable[[str], dict[str, Json]]) -> Path:
-    """Create the directory of a new run, with its first status and empty logs, in one step; return it absolute.
+def create_run_directory(output_dir: Path, first_status: Callable[[str], dict[str, Json]]) -> tuple[Path, int]:
+    """Create the directory of a new run, with its first status and empty logs, in one step.
+
+    Returns:
+        The directory, absolute, and the descriptor of its lock, which is held: by this process until it is closed,
+        and by every process that inherits it.
 
     Raises:
         MachineError: The output directory can't be written.
@@ -180,8 +188,11 @@ def create_run_directory(output_dir: Path, first_status: Callable[[str], dict[st
     while True:
         run_id = f"{time.strftime('%Y%m%d_%H%M%S')}_{secrets.token_hex(2)}"
         hidden = runs / f".{run_id}.{os.getpid()}.new"
+        lock = -1
         try:
             hidden.mkdir()
+            lock = os.open(hidden / layout.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for name in (layout.STDOUT, layout.STDERR):
                 (hidden / name).touch()
             write_json(str(hidden), layout.STATUS, first_status(run_id))
@@ -189,6 +200,8 @@ def create_run_directory(output_dir: Path, first_status: Callable[[str], dict[st
             hidden.rename(runs / run_id)
         except OSError as error:
             shutil.rmtree(hidden, ignore_errors=True)
+            if lock >= 0:
+                os.close(lock)
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 continue
             raise MachineError(
@@ -196,7 +209,7 @@ def create_run_directory(output_dir: Path, first_status: Callable[[str], dict[st
                 path=runs,
                 hint="free some space or choose another output directory with --output-dir",
             ) from error
-        return runs / run_id
+        return runs / run_id, lock
 
 
 def _remove_stale(runs: Path) -> None:
@@ -260,16 +273,16 @@ def _order(request: LaunchRequest, directory: Path) -> dict[str, Value]:
     }
 
 
-def _start_supervisor(channel: int, directory: Path) -> subprocess.Popen[bytes]:
+def _start_supervisor(channel: int, lock: int, directory: Path) -> subprocess.Popen[bytes]:
     with (directory / layout.STDOUT).open("ab") as stdout, (directory / layout.STDERR).open("ab") as stderr:
         try:
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__, str(channel)],
+                [sys.executable, "-I", "-S", supervisor.__file__, str(channel), str(lock)],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
                 cwd="/",
-                pass_fds=(channel,),
+                pass_fds=(channel, lock),
                 start_new_session=True,
             )
         except OSError as error:

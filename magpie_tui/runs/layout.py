@@ -12,7 +12,7 @@ STDERR = "stderr.log"
 STOP_REQUEST = "stop_request.json"
 """Says who asks the supervisor to stop, and with what grace; the supervisor removes it."""
 LOCK = "supervisor.lock"
-"""Held by the supervisor as long as it lives: also seen from other containers of the same machine."""
+"""Locked by the starter, then by the supervisor as long as it lives; also seen from other containers of a machine."""
 RESERVE = ".reserve"
 """A few kilobytes that are given back when the disk is full, so that the end of the run can be written down."""
 

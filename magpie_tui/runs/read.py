@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,6 @@ from magpie_tui.runs import layout
 from magpie_tui.runs.events import parse_time, read_events
 from magpie_tui.runs.model import OVER, Run, RunState, StopRecord
 from magpie_tui.runs.status_file import pid_namespace
-
-_HAND_OVER_S = 10.0
-"""A supervisor that has its order writes its name well within this time."""
 
 
 def read_run(directory: Path) -> Run:
@@ -55,33 +51,25 @@ def _read_status(directory: Path) -> tuple[dict[str, Any], str | None]:
 
 def _verdict(run: Run, status: dict[str, Any]) -> bool | str:
     """Return True if the recorded state holds, False if that can't be told from here, or why the run is lost."""
-    if run.supervisor is None:
-        return _verdict_without_supervisor(run)
-    if run.supervisor.boot_id != boot_id():
+    known = run.supervisor or run.starter
+    if known is None:
+        return "it never got a supervisor"
+    if known.boot_id != boot_id():
         return "the machine was restarted" if run.host == os.uname().nodename else False
     if status.get("pid_namespace") not in (None, "", pid_namespace()):
         return False if _is_locked(run.directory) else "its supervisor is gone (in another container)"
-    return True if is_alive(run.supervisor) else f"its supervisor, pid {run.supervisor.pid}, was killed"
-
-
-def _verdict_without_supervisor(run: Run) -> bool | str:
-    if run.starter is None:
-        return "it never got a supervisor"
-    if run.starter.boot_id != boot_id():
-        return "the machine was restarted" if run.host == os.uname().nodename else False
-    try:
-        age_s = time.time() - (run.directory / layout.STATUS).stat().st_mtime
-    except OSError:
-        age_s = _HAND_OVER_S
-    if is_alive(run.starter) or age_s < _HAND_OVER_S:
-        return True
-    return f"its starter, pid {run.starter.pid}, was killed before the run began"
+    if run.supervisor is not None:
+        return True if is_alive(run.supervisor) else f"its supervisor, pid {run.supervisor.pid}, was killed"
+    # The starter hands the lock on to the supervisor, which has not written its name yet.
+    return True if _is_locked(run.directory) else f"its starter, pid {known.pid}, was killed before the run began"
 
 
 def _is_locked(directory: Path) -> bool:
-    """Whether a supervisor lives, also one whose pid means nothing here."""
+    """Whether a supervisor (or a starter that is about to have one) lives, also one whose pid means nothing here."""
     try:
         descriptor = os.open(directory / layout.LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
     except OSError:
         return True
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.text import nearest
 from magpie_tui.processes.children import kill_marked
-from magpie_tui.processes.identity import ProcessIdentity, marked, signal_process
+from magpie_tui.processes.identity import ProcessIdentity, is_alive, marked, signal_process
 from magpie_tui.runs import layout
 from magpie_tui.runs.model import Run, RunState
 from magpie_tui.runs.read import read_run
@@ -138,6 +138,8 @@ def stop_run(run: Run, grace_s: float = 5.0, *, by: str = "runs stop") -> StopRe
         run = read_run(run.directory)
     if run.state is RunState.lost:
         return _end_lost(run, was_over, by)
+    while run.supervisor is not None and run.checked and is_alive(run.supervisor) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S / 10)  # it has written the end and is about to go
     stop = run.stop
     return StopReport(
         run=run,

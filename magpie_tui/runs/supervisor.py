@@ -1,4 +1,4 @@
-"""Program that watches one run: ``python -I -S supervisor.py DESCRIPTOR``.
+"""Program that watches one run: ``python -I -S supervisor.py CHANNEL LOCK``.
 
 It gets what to start through the channel, keeps the process tree, and writes ``status.json`` at every change. A
 detached one outlives its starter; any other ends its tree as soon as the starter ends, however that ends.
@@ -7,7 +7,6 @@ detached one outlives its starter; any other ends its tree as soon as the starte
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -47,7 +46,6 @@ class Supervisor:
 
     def run(self) -> None:
         """Start the worker, wait for its end, write everything down."""
-        self._lock()
         create_reserve(self._directory)
         self._supervise()
         for name in (layout.RESERVE, layout.STOP_REQUEST):
@@ -84,12 +82,6 @@ class Supervisor:
         self._write()
         send(self._control, {"running": True})
         self._finish(keeper.wait())
-
-    def _lock(self) -> None:
-        """Hold the lock file until this process ends; the descriptor stays open on purpose."""
-        path = os.path.join(self._directory, layout.LOCK)  # noqa: PTH118
-        with contextlib.suppress(OSError):
-            fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _write(self) -> None:
         write_status(self._directory, self._status)
@@ -172,9 +164,15 @@ def find_workspace(directory: str) -> str | None:
     return found
 
 
-def main(control: int) -> int:
-    """Watch one run and return the exit status of this program."""
+def main(control: int, lock: int) -> int:
+    """Watch one run and return the exit status of this program.
+
+    Args:
+        control: Descriptor of the channel to the starter.
+        lock: Descriptor of the run's lock, which stays open, and so held, until this process ends.
+    """
     os.set_inheritable(control, False)
+    os.set_inheritable(lock, False)
     order = read_order(control)
     if order is None:
         return 0
@@ -186,4 +184,4 @@ def main(control: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
