@@ -209,7 +209,8 @@ class CompareReport:
         """Return upstream's object, with our keys under ``magpie_tui``."""
         scores = list(self.perf_scores) or [None] * len(self.kernels)
         metrics: dict[str, object] = {
-            "correctness": [state.proved_correct for state in self.kernels],
+            # Without states (upstream loses them on Ray) what was written is all there is.
+            "correctness": [state.proved_correct for state in self.kernels] or list(self.correctness),
             "all_correct": self.all_correct,
             "perf_scores": scores,
         }
@@ -255,13 +256,14 @@ class CompareReport:
         if len(states) < len(items):
             problems.append(f"{len(items) - len(states)} of {len(items)} entries of `kernel_results` are no objects")
         correctness = tuple(as_bool(item) for item in as_list(metrics.get("correctness")))
-        count = max(len(states), len(correctness))
+        scores = tuple(as_number(item) for item in as_list(metrics.get("perf_scores")))
+        count = max(len(states), len(correctness), len(scores))
         flat = results is keys
         known = ("mode", "timestamp", "results", EXTRAS_KEY)
         return cls(
             timestamp=as_text(keys.get("timestamp")),
             kernels=states,
-            perf_scores=tuple(as_number(item) for item in as_list(metrics.get("perf_scores"))),
+            perf_scores=scores,
             rankings=_rankings(results.get("rankings"), count, problems),
             winner=as_index(results.get("winner"), count),
             summary=as_text(results.get("summary")),
