@@ -57,7 +57,7 @@ class ColumnBuilder:
         self._columns: dict[str, list[Any]] = {name: [] for name in (*_PLAIN_COLUMNS, *_CODED_COLUMNS)}
         self._op_rows: list[Any] = []
         self._op_codes: list[Any] = []
-        self._kept: list[tuple[Any, Any, bytes]] = []
+        self._kept: list[tuple[Any, Any, bytes | memoryview]] = []
         self._dictionaries = {name: _Dictionary() for name in _TABLES}
         self._totals = _Totals()
         self._texts_in_times = 0
@@ -143,7 +143,14 @@ class ColumnBuilder:
             names=list(self._dictionaries["names"].values),
             tracks=tracks,
             streams=list(self._dictionaries["streams"].values),
-            ops=OpInputs(op_rows, *np.ascontiguousarray(op_codes.T), texts),
+            ops=OpInputs(
+                row=op_rows,
+                dims=np.ascontiguousarray(op_codes[:, 0]),
+                types=np.ascontiguousarray(op_codes[:, 1]),
+                strides=np.ascontiguousarray(op_codes[:, 2]),
+                concrete=np.ascontiguousarray(op_codes[:, 3]),
+                texts=texts,
+            ),
             kept=KeptTexts([int(rows[0]) for rows, _ends, _data in self._kept], self._kept),
             facts=replace(self.facts, time_form=self._time_form()),
         )

@@ -6,7 +6,6 @@ Everything above the reader (ranking, stages, timeline, operators) works on thes
 from __future__ import annotations
 
 import bisect
-import functools
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Work on a device, as upstream's names have it."""
 LAUNCH_CATEGORIES = ("cuda_runtime", "cuda_driver")
 """Calls of the runtime or driver, also those of HIP."""
+_RECENT_BLOCKS = 4
 UNNAMED = "<?>"
 """Name of an event without one."""
 
@@ -68,7 +68,27 @@ class KeptTexts:
     """
 
     first_row: Sequence[int]
-    blocks: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], bytes]]
+    blocks: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], bytes | memoryview]]
+    _recent: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def text_of(self, row: int) -> bytes | None:
+        """Return the JSON text of an event, perhaps with a comma behind it; None when it is not kept."""
+        import numpy as np
+
+        index = bisect.bisect_right(self.first_row, row) - 1
+        if index < 0:
+            return None
+        rows, ends, deflated = self.blocks[index]
+        place = int(np.searchsorted(rows, row))
+        if place == len(rows) or rows[place] != row:
+            return None
+        text = self._recent.get(index)
+        if text is None:
+            text = zlib.decompress(deflated)
+            if len(self._recent) >= _RECENT_BLOCKS:
+                self._recent.pop(next(iter(self._recent)))
+            self._recent[index] = text
+        return text[int(ends[place - 1]) if place else 0 : int(ends[place])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,27 +211,12 @@ class TraceColumns:
 
     def arguments_of(self, rows: Iterable[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Decode ``args`` of many events; ascending rows inflate each block once. Rows without are left out."""
-        import numpy as np
-
         for row in map(int, rows):
-            index = bisect.bisect_right(self.kept.first_row, row) - 1
-            if index < 0:
-                continue
-            block_rows, ends, deflated = self.kept.blocks[index]
-            place = int(np.searchsorted(block_rows, row))
-            if place == len(block_rows) or block_rows[place] != row:
-                continue
-            text = _inflated(bytes(deflated))
-            start = int(ends[place - 1]) if place else 0
-            event = _first_value(text[start : int(ends[place])])
+            text = self.kept.text_of(row)
+            event = None if text is None else _first_value(text)
             arguments = event.get("args") if isinstance(event, dict) else None
             if isinstance(arguments, dict):
                 yield row, arguments
-
-
-@functools.lru_cache(maxsize=4)
-def _inflated(deflated: bytes) -> bytes:
-    return zlib.decompress(deflated)
 
 
 def _first_value(text: bytes) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from magpie_tui.traces import cache
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.containers import Progress
 from magpie_tui.traces.pool import DecodingService
@@ -18,6 +19,22 @@ def load_columns(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     service: DecodingService | None = None,
+    use_cache: bool = True,
 ) -> TraceColumns:
-    """Return the columns of a trace; arguments and errors are those of :func:`.reader.read_columns`."""
-    return read_columns(path, salvage=salvage, progress=progress, cancelled=cancelled, service=service)
+    """Return the columns of a trace.
+
+    Arguments and errors are those of :func:`.reader.read_columns`; ``use_cache`` off neither reads nor writes the
+    cache.
+    """
+    if use_cache:
+        cached = cache.load(path, salvage=salvage)
+        if cached is not None:
+            if progress is not None:
+                progress(path.stat().st_size, path.stat().st_size)
+            return cached
+    # The key is taken before reading: a file that grows meanwhile must not be found under its later state.
+    key = cache.cache_key(path, salvage=salvage) if use_cache else None
+    columns = read_columns(path, salvage=salvage, progress=progress, cancelled=cancelled, service=service)
+    if key is not None and columns.facts.unpacked_bytes >= cache.WORTHWHILE_BYTES:
+        cache.store(columns, key=key)
+    return columns

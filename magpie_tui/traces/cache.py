@@ -1,0 +1,281 @@
+"""Columns kept in the user's cache directory, so that the second look at a trace costs next to nothing.
+
+One Arrow file a trace (one row; each column of the trace is a list in it) and an index in JSON beside it that says
+where in the file each list's values lie, so that reading needs numpy only. The key is made of the trace's size, its
+modification time and its first and last 64 KiB. A pair that is damaged in any way is ignored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import logging
+import mmap
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.basics.files import atomic_writer, write_json
+from magpie_tui.basics.paths import cache_directory, private_directory
+from magpie_tui.traces.columns import KeptTexts, OpInputs, ReadingFacts, TraceColumns, Track
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+FORMAT = 1
+LIMIT_BYTES = 4 << 30
+WORTHWHILE_BYTES = 4 << 20
+"""Unpacked size below which reading anew is as fast."""
+_EDGE_BYTES = 64 << 10
+_ARRAYS = (
+    "phase",
+    "category",
+    "name",
+    "track",
+    "ts_ns",
+    "dur_ns",
+    "device",
+    "stream",
+    "correlation",
+    "external_id",
+    "op_row",
+    "op_dims",
+    "op_types",
+    "op_strides",
+    "op_concrete",
+    "kept_row",
+    "kept_end",
+    "kept_rows_of_block",
+    "kept_bytes_of_block",
+    "kept_data",
+)
+_STRINGS = ("categories", "names", "streams", "texts", "tracks")
+
+_log = logging.getLogger(__name__)
+
+
+def cache_root() -> Path:
+    """Directory of the cache; it need not exist."""
+    return cache_directory() / "traces"
+
+
+def cache_key(path: Path, *, salvage: bool) -> str | None:
+    """Return the key of a file as it is now; None when it can't be read."""
+    try:
+        with path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            head = file.read(_EDGE_BYTES)
+            file.seek(max(0, stat.st_size - _EDGE_BYTES))
+            tail = file.read(_EDGE_BYTES)
+    except OSError:
+        return None
+    facts = f"{FORMAT} {stat.st_size} {stat.st_mtime_ns} {salvage}".encode()
+    return hashlib.sha256(facts + head + tail).hexdigest()[:40]
+
+
+def load(path: Path, *, salvage: bool) -> TraceColumns | None:
+    """Return the cached columns of a trace, or None."""
+    for kind in {False, salvage}:
+        key = cache_key(path, salvage=kind)
+        if key is None:
+            return None
+        index_path = cache_root() / f"{key}.json"
+        try:
+            index = json.loads(index_path.read_bytes())
+            columns = _mapped(path, index_path.with_suffix(".arrow"), index)
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            if not isinstance(error, FileNotFoundError):
+                _log.debug("ignoring a damaged cache entry of %s: %s", path, error)
+            continue
+        with contextlib.suppress(OSError):
+            os.utime(index_path)
+        return columns
+    return None
+
+
+def store(columns: TraceColumns, *, key: str) -> None:
+    """Keep the columns; a full disk or an unwritable directory is no error of the analysis."""
+    try:
+        root = private_directory(cache_root())
+        arrow_path = root / f"{key}.arrow"
+        index = _written(columns, arrow_path)
+        write_json(root / f"{key}.json", index, indent=None)
+        prune(root)
+    except (OSError, MagpieTuiError) as error:
+        _log.info("the columns of %s were not cached: %s", columns.path, error)
+
+
+def prune(root: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+    """Delete the entries used longest ago until the rest fits, and what a crash has left."""
+    entries = []
+    for index_path in root.glob("*.json"):
+        with contextlib.suppress(OSError):
+            arrow_path = index_path.with_suffix(".arrow")
+            size = index_path.stat().st_size + arrow_path.stat().st_size
+            entries.append((index_path.stat().st_mtime, size, index_path))
+    total = sum(size for _used, size, _path in entries)
+    for _used, size, index_path in sorted(entries):
+        if total <= limit_bytes:
+            break
+        for victim in (index_path, index_path.with_suffix(".arrow")):
+            victim.unlink(missing_ok=True)
+        total -= size
+    old = time.time() - 3600
+    for stray in (*root.glob(".*.tmp"), *root.glob("*.arrow")):
+        with contextlib.suppress(OSError):
+            if not stray.with_suffix(".json").exists() and stray.stat().st_mtime < old:
+                stray.unlink()
+
+
+def _arrays(columns: TraceColumns) -> dict[str, npt.NDArray[Any]]:
+    import numpy as np
+
+    kept = columns.kept.blocks
+    plain: dict[str, npt.NDArray[Any]] = {name: getattr(columns, name) for name in _ARRAYS[:10]}
+    ops = columns.ops
+    plain.update(op_row=ops.row, op_dims=ops.dims, op_types=ops.types, op_strides=ops.strides, op_concrete=ops.concrete)
+    plain["kept_row"] = np.concatenate([rows for rows, _ends, _data in kept]) if kept else np.empty(0, np.int32)
+    plain["kept_end"] = np.concatenate([ends for _rows, ends, _data in kept]) if kept else np.empty(0, np.int32)
+    plain["kept_rows_of_block"] = np.array([len(rows) for rows, _ends, _data in kept], np.int64)
+    plain["kept_bytes_of_block"] = np.array([len(data) for _rows, _ends, data in kept], np.int64)
+    plain["kept_data"] = np.frombuffer(b"".join(bytes(data) for _rows, _ends, data in kept), np.uint8)
+    return plain
+
+
+def _written(columns: TraceColumns, path: Path) -> dict[str, Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    fields: list[pa.Array] = []
+    for values in _arrays(columns).values():
+        flat = pa.array(np.ascontiguousarray(values))
+        fields.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
+    for texts in _strings(columns).values():
+        flat = pa.array(texts, pa.large_string())
+        fields.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
+    batch = pa.record_batch(fields, names=[*_ARRAYS, *_STRINGS])
+    with atomic_writer(path) as file, pa.ipc.new_file(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    index: dict[str, Any] = {
+        "format": FORMAT,
+        "metadata": json.loads(json.dumps(columns.metadata, allow_nan=True), parse_constant=lambda _name: None),
+        "facts": dataclasses.asdict(columns.facts),
+    }
+    with pa.memory_map(str(path)) as source:
+        whole = source.read_buffer()
+        read = pa.ipc.open_file(pa.BufferReader(whole)).get_batch(0)
+        index["bytes"] = whole.size
+        index["crc32"] = _crc32(memoryview(whole))
+        index["arrays"] = {name: _place(read.column(name).values, whole.address) for name in _ARRAYS}
+        index["strings"] = {name: _string_place(read.column(name).values, whole.address) for name in _STRINGS}
+        del read, whole
+    return index
+
+
+def _place(values: pa.Array, base: int) -> list[Any]:
+    if not len(values):
+        return [str(values.type.to_pandas_dtype()().dtype), 0, 0]
+    buffer = values.buffers()[1]
+    dtype = str(values.type.to_pandas_dtype()().dtype)
+    return [dtype, buffer.address - base, len(values)]
+
+
+def _string_place(values: pa.Array, base: int) -> list[int]:
+    _validity, offsets, data = values.buffers()
+    if not len(values):
+        return [0, 0, 0]
+    return [len(values), offsets.address - base, data.address - base if data is not None and data.size else 0]
+
+
+def _strings(columns: TraceColumns) -> dict[str, Sequence[str]]:
+    def clean(texts: Sequence[str]) -> list[str]:
+        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+
+    return {
+        "categories": clean(columns.categories),
+        "names": clean(columns.names),
+        "streams": clean(columns.streams),
+        "texts": clean(columns.ops.texts),
+        "tracks": [json.dumps([track.pid, track.tid]) for track in columns.tracks],
+    }
+
+
+def _crc32(data: memoryview) -> int:
+    try:
+        from isal.isal_zlib import crc32
+    except ImportError:
+        from zlib import crc32
+    return int(crc32(data))
+
+
+def _mapped(path: Path, arrow_path: Path, index: dict[str, Any]) -> TraceColumns:
+    """Build columns over the mapped file.
+
+    Raises:
+        ValueError, KeyError, TypeError, OSError: The pair is damaged.
+    """
+    import numpy as np
+
+    with arrow_path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    view = memoryview(mapping)
+    if index["format"] != FORMAT or len(view) != index["bytes"] or _crc32(view) != index["crc32"]:
+        raise ValueError("the cache entry is not what was written")
+
+    def array(name: str) -> npt.NDArray[Any]:
+        dtype, offset, count = index["arrays"][name]
+        return np.frombuffer(mapping, np.dtype(dtype), count, offset) if count else np.empty(0, np.dtype(dtype))
+
+    def strings(name: str) -> list[str]:
+        count, offsets_at, data_at = index["strings"][name]
+        if not count:
+            return []
+        offsets = np.frombuffer(mapping, np.int64, count + 1, offsets_at).tolist()
+        text = bytes(view[data_at : data_at + offsets[-1]])
+        if text.isascii():
+            whole = text.decode("ascii")
+            return [whole[a:b] for a, b in itertools.pairwise(offsets)]
+        return [text[a:b].decode("utf-8") for a, b in itertools.pairwise(offsets)]
+
+    facts = index["facts"]
+    facts["wrapped_rows"] = tuple(facts["wrapped_rows"])
+    plain = {name: array(name) for name in _ARRAYS}
+    return TraceColumns(
+        path=path,
+        metadata=index["metadata"],
+        **{name: plain[name] for name in _ARRAYS[:10]},
+        categories=strings("categories"),
+        names=strings("names"),
+        tracks=[Track(*json.loads(text)) for text in strings("tracks")],
+        streams=strings("streams"),
+        ops=OpInputs(
+            row=plain["op_row"],
+            dims=plain["op_dims"],
+            types=plain["op_types"],
+            strides=plain["op_strides"],
+            concrete=plain["op_concrete"],
+            texts=strings("texts"),
+        ),
+        kept=_kept(plain),
+        facts=ReadingFacts(**facts),
+    )
+
+
+def _kept(plain: dict[str, npt.NDArray[Any]]) -> KeptTexts:
+    data = plain["kept_data"]
+    blocks: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], bytes | memoryview]] = []
+    row = byte = 0
+    for rows, size in zip(plain["kept_rows_of_block"].tolist(), plain["kept_bytes_of_block"].tolist(), strict=True):
+        part = slice(row, row + rows)
+        blocks.append((plain["kept_row"][part], plain["kept_end"][part], data[byte : byte + size].data))
+        row += rows
+        byte += size
+    return KeptTexts([int(rows[0]) for rows, _ends, _data in blocks], blocks)

@@ -1,0 +1,177 @@
+"""Upstream's gap analysis, to the letter: exact names, whole durations, sums over ranks."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from magpie_tui.traces.columns import TraceColumns
+from magpie_tui.traces.decimals import MISSING
+from magpie_tui.traces.selection import Selected, Selection
+from magpie_tui.traces.shapes import SHAPES_SHOWN, kernel_shapes
+
+CSV_HEADER = ("Name", "Calls", "Self CUDA total (us)", "Avg time (us)", "% Total", "Input Shapes")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTotal:
+    """One kernel name.
+
+    Attributes:
+        total_us: Sum of whole durations.
+        shapes: Up to ten distinct input shapes, in order of appearance.
+    """
+
+    name: str
+    calls: int
+    total_us: float
+    shapes: tuple[str, ...] = ()
+
+    @property
+    def average_us(self) -> float:
+        """Mean duration."""
+        return self.total_us / self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class RankTotals:
+    """All kernels of one rank, largest total first; ties in order of appearance."""
+
+    rank: int
+    kernels: tuple[KernelTotal, ...]
+
+    @property
+    def total_us(self) -> float:
+        """Sum over all kernels."""
+        return sum(kernel.total_us for kernel in self.kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class GapAnalysis:
+    """Totals of all ranks.
+
+    Attributes:
+        ranks: One entry a rank that could be read.
+        kernels: Sums over the ranks by name, largest first, not yet cut to ``top_k``.
+        errors: Files that could not be read.
+    """
+
+    selection: Selection
+    ranks: tuple[RankTotals, ...]
+    kernels: tuple[KernelTotal, ...]
+    errors: tuple[str, ...] = field(default=())
+
+    @property
+    def total_us(self) -> float:
+        """Sum over all kernels of all ranks, also those that are cut later."""
+        return sum(rank.total_us for rank in self.ranks)
+
+
+def rank_totals(rank: int, columns: TraceColumns, selected: Selected) -> RankTotals:
+    """Aggregate one trace by exact name; durations are added in file order as float64 µs, as upstream does."""
+    import numpy as np
+
+    rows = selected.rows
+    codes = columns.name[rows]
+    duration_us = np.where(columns.dur_ns[rows] == MISSING, 0, columns.dur_ns[rows]) / 1000
+    size = len(columns.names)
+    totals = np.bincount(codes, weights=duration_us, minlength=size)
+    calls = np.bincount(codes, minlength=size)
+    present, first = np.unique(codes, return_index=True)
+    by_appearance = present[np.argsort(first)]
+    ordered = by_appearance[np.argsort(-totals[by_appearance], kind="stable")]
+    shapes = kernel_shapes(columns, rows, selected.in_window)
+    return RankTotals(
+        rank,
+        tuple(
+            KernelTotal(columns.names[code], int(calls[code]), float(totals[code]), tuple(shapes.get(code, ())))
+            for code in ordered.tolist()
+        ),
+    )
+
+
+def merge_kernels(ranks: Iterable[Iterable[KernelTotal]]) -> tuple[KernelTotal, ...]:
+    """Add up kernels of the same name, largest total first."""
+    calls: dict[str, int] = {}
+    totals: dict[str, float] = {}
+    shapes: dict[str, dict[str, None]] = {}
+    for rank in ranks:
+        for kernel in rank:
+            calls[kernel.name] = calls.get(kernel.name, 0) + kernel.calls
+            totals[kernel.name] = totals.get(kernel.name, 0.0) + kernel.total_us
+            shapes.setdefault(kernel.name, {}).update(dict.fromkeys(kernel.shapes))
+    names = sorted(totals, key=lambda name: -totals[name])
+    return tuple(KernelTotal(name, calls[name], totals[name], tuple(shapes[name])[:SHAPES_SHOWN]) for name in names)
+
+
+def merged(selection: Selection, ranks: Sequence[RankTotals], errors: Sequence[str]) -> GapAnalysis:
+    """Join the ranks; several files of one rank count as that rank."""
+    by_rank: dict[int, list[RankTotals]] = {}
+    for item in ranks:
+        by_rank.setdefault(item.rank, []).append(item)
+    joined = tuple(
+        items[0] if len(items) == 1 else RankTotals(rank, merge_kernels(item.kernels for item in items))
+        for rank, items in sorted(by_rank.items())
+    )
+    return GapAnalysis(selection, joined, merge_kernels(rank.kernels for rank in joined), tuple(errors))
+
+
+def to_csv(kernels: Sequence[KernelTotal], total_us: float, top_k: int) -> str:
+    """Upstream's six columns with CRLF line ends, two decimals and no units."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(CSV_HEADER)
+    for kernel in kernels[:top_k]:
+        writer.writerow(
+            [
+                kernel.name,
+                kernel.calls,
+                f"{kernel.total_us:.2f}",
+                f"{kernel.average_us:.2f}",
+                f"{percent(kernel.total_us, total_us):.2f}",
+                "; ".join(kernel.shapes),
+            ]
+        )
+    return buffer.getvalue()
+
+
+def percent(part_us: float, total_us: float) -> float:
+    """Share in percent; zero of nothing is zero, as upstream has it."""
+    return part_us / total_us * 100 if total_us > 0 else 0.0
+
+
+def to_json(analysis: GapAnalysis) -> dict[str, object]:
+    """Upstream's ``gap_analysis`` object without the two paths that only a written one has."""
+    selection, total = analysis.selection, analysis.total_us
+    return {
+        "config": {
+            "enabled": True,
+            "trace_start_pct": selection.start_pct,
+            "trace_end_pct": selection.end_pct,
+            "top_k": selection.top_k,
+            "min_duration_us": selection.min_duration_us,
+            "categories": list(selection.categories),
+            "ignore_categories": list(selection.ignored),
+            "find_kernel_sources": False,
+            "kernel_source_repos": None,
+            "auto_clone_repos": True,
+            "repos_base_dir": None,
+        },
+        "total_duration_us": total,
+        "num_ranks": len(analysis.ranks),
+        "top_kernels": [
+            {
+                "name": kernel.name,
+                "calls": kernel.calls,
+                "self_cuda_total_us": kernel.total_us,
+                "avg_time_us": kernel.average_us,
+                "pct_total": percent(kernel.total_us, total),
+                "input_shapes": "; ".join(kernel.shapes),
+            }
+            for kernel in analysis.kernels[: selection.top_k]
+        ],
+        "clamped_trace_paths": [],
+        "errors": list(analysis.errors),
+    }
