@@ -20,7 +20,7 @@ from pathlib import Path
 from magpie_tui.basics.errors import InternalError, MachineError, UserInputError
 from magpie_tui.basics.files import create_directory
 from magpie_tui.basics.json_strict import loads
-from magpie_tui.processes.frames import FrameReader, Value, encode, send
+from magpie_tui.processes.frames import FrameReader, Value, send
 from magpie_tui.processes.syscalls import is_linux
 from magpie_tui.runs import layout, supervisor
 from magpie_tui.runs.model import Run
@@ -162,7 +162,7 @@ def start_run(request: LaunchRequest) -> LaunchedRun:
             theirs.close()
             os.close(lock)
         # A starter that is killed leaves an incomplete order, which the supervisor drops, or a complete one.
-        ours.sendall(encode(_order(request, directory)))
+        send(ours.fileno(), _order(request, directory))
         launched = LaunchedRun(directory, ours, process)
         launched.wait_until_started()
     except BaseException:
