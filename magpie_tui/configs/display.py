@@ -75,7 +75,6 @@ def checks_json(checks: Sequence[FileCheck]) -> JsonObject:
     files = [
         {
             "path": str(check.path),
-            "kind": check.kind,
             "problems": [problem_json(problem) for problem in check.problems],
         }
         for check in checks

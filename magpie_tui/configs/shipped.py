@@ -110,12 +110,11 @@ def copy_shipped(config: ShippedConfig, target: Path, *, force: bool = False) ->
     """
     path = target / config.path.name if target.is_dir() else target
     pairs = [(config.path, path), *((source, path.parent / source.name) for source in config.sources)]
-    if not force:
-        taken = [copy for original, copy in pairs if exists(copy) and not _same_content(original, copy)]
-        if taken:
-            raise UserInputError(
-                "there is such a file already", path=taken[0], hint="give --force to overwrite it, or -o FILE"
-            )
+    taken = [copy for original, copy in pairs if exists(copy) and (copy == path or not _same_content(original, copy))]
+    if taken and not force:
+        raise UserInputError(
+            "there is such a file already", path=taken[0], hint="give --force to overwrite it, or -o FILE"
+        )
     create_directory(path.parent)
     for original, copy in pairs:
         if copy.is_dir():
@@ -126,7 +125,7 @@ def copy_shipped(config: ShippedConfig, target: Path, *, force: bool = False) ->
 
 
 def _same_content(first: Path, second: Path) -> bool:
-    """True for a source that was copied before; the config itself may be copied again as well."""
+    """True for a source that was copied before."""
     try:
         return second.is_file() and first.read_bytes() == second.read_bytes()
     except OSError:

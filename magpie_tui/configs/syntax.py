@@ -210,6 +210,8 @@ def _report_syntax(problems: ProblemList, error: yaml.MarkedYAMLError, place: tu
         hint = "the quote that opens here is not closed"
     elif "flow" in (error.context or "") and error.context_mark is not None:
         hint = f"the bracket opened in line {error.context_mark.line + 1} is not closed, or a comma is missing"
+    elif "'\\t'" in reason:
+        hint = "there is a tab between two parts of this line: replace it by a blank"
     elif "cannot start any token" in reason and re.search("[%@`]", line):
         hint = "put text that starts with %, @ or ` in quotes"
     elif "expected <block end>" in reason:

@@ -22,9 +22,10 @@ from magpie_tui.configs.schema import plain_value
 from magpie_tui.configs.syntax import load_document, parse_document
 
 _ENDINGS = re.compile(r"[_-](?:clean|profiled|baseline|profile|twin)\Z", re.IGNORECASE)
+_TITLE = re.compile(r"# (?:Clean|Profiled) twin of ")
 _CLEAN_COMMENT = "# No profiler: this is the run whose numbers count."
 _PROFILED_COMMENT = "# Traces and TraceLens: this run explains, its numbers do not count."
-_COMMENTS = (_CLEAN_COMMENT, _PROFILED_COMMENT)
+_COMMENTS = (("Clean", _CLEAN_COMMENT), ("Profiled", _PROFILED_COMMENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def make_twins(path: Path, *, directory: Path | None = None, environment: Mappin
     blocks = (_clean_block(profiler), _profiled_block(profiler))
     for edit in (_edited_text, _written_text):
         clean, profiled = (
-            edit(path, document.root, block, comment) for block, comment in zip(blocks, _COMMENTS, strict=True)
+            edit(path, document.root, block, comment, title)
+            for block, (title, comment) in zip(blocks, _COMMENTS, strict=True)
         )
         if clean is None or profiled is None:
             continue
@@ -90,7 +92,11 @@ def write_twins(twins: Twins, *, force: bool = False) -> tuple[Path, Path]:
     """
     pairs = ((twins.clean_path, twins.clean_text), (twins.profiled_path, twins.profiled_text))
     for path, text in pairs:
-        if not force and exists(path) and not (path.is_file() and path.read_bytes() == text.encode()):
+        if (
+            not force
+            and exists(path)
+            and not (path.is_file() and path.read_bytes() == text.encode("utf-8", "surrogateescape"))
+        ):
             raise UserInputError(
                 "there is such a file already", path=path, hint="give --force to overwrite it, or -o DIR"
             )
@@ -159,18 +165,17 @@ def _dump(value: Mapping[str, Value]) -> str:
     return yaml.safe_dump(to_plain(value), sort_keys=False, default_flow_style=False, allow_unicode=True, width=4096)
 
 
-def _written_text(path: Path, root: MapNode, block: Mapping[str, Value], comment: str) -> str:
+def _written_text(path: Path, root: MapNode, block: Mapping[str, Value], comment: str, title: str) -> str:
     """Write the config anew from its values: comments and anchors are lost."""
     values = plain_value(_benchmark(root))
     given = dict(values) if isinstance(values, dict) else {}
     given["profiler"] = block
-    return f"# Made from {path.name}.\n{comment}\n" + _dump({"benchmark": given})
+    return f"# {title} twin of {path.name}.\n{comment}\n" + _dump({"benchmark": given})
 
 
-def _edited_text(path: Path, root: MapNode, block: Mapping[str, Value], comment: str) -> str | None:
+def _edited_text(path: Path, root: MapNode, block: Mapping[str, Value], comment: str, title: str) -> str | None:
     """Replace the profiler block in the file's own text; None where its form does not allow that."""
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    lines = text.split("\n")
+    lines = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
     benchmark = _benchmark(root)
     first = next((entry for entry in benchmark.entries if not entry.merged), None)
     if first is None:
@@ -185,12 +190,20 @@ def _edited_text(path: Path, root: MapNode, block: Mapping[str, Value], comment:
     entry = benchmark.get("profiler")
     if entry is None:
         at = first.key_node.line - 1
-        return "\n".join([*lines[:at], *new, *lines[at:]])
+        return _titled([*lines[:at], *new, *lines[at:]], path, title)
     span = _span(lines, entry, indent)
     if span is None:
         return None
     start, end = span
-    return "\n".join([*lines[:start], *new, *lines[end:]])
+    while start > 0 and lines[start - 1].startswith(" " * indent + "#"):
+        start -= 1  # comments right above it tell about the old block
+    return _titled([*lines[:start], *new, *lines[end:]], path, title)
+
+
+def _titled(lines: list[str], path: Path, title: str) -> str:
+    """Join the lines under a first line that says what the file is; the line of an earlier twin gives way."""
+    rest = lines[1:] if lines and _TITLE.match(lines[0]) else lines
+    return "\n".join([f"# {title} twin of {path.name}.", *rest])
 
 
 def _span(lines: list[str], entry: Entry, indent: int) -> tuple[int, int] | None:
@@ -231,4 +244,14 @@ def _proven(
     keys = [change.key for item in others for group in item.groups for change in group.changes]
     if not all(key.startswith("profiler.") for key in keys):
         return None
-    return Twins(names[0], names[1], texts[0], texts[1], difference, keeps_comments)
+    own = tuple(
+        _kept_text(original, config, path, text) for config, path, text in zip(effective, names, texts, strict=True)
+    )
+    return Twins(names[0], names[1], own[0], own[1], difference, keeps_comments)
+
+
+def _kept_text(original: EffectiveConfig, config: EffectiveConfig, path: Path, text: str) -> str:
+    """Keep the file that is asked about when it is one of the twins already."""
+    if path.is_file() and path.samefile(original.path) and compare_configs(original, config).is_empty:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    return text
