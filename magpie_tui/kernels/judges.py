@@ -172,12 +172,13 @@ class Judge:
         }
 
     def begin_kernel(self, entry: KernelEntry) -> None:
-        """Use the tolerance and rules of ``entry`` from now on; inputs made for other rules are forgotten."""
+        """Use the tolerance and rules of ``entry`` from now on."""
         rules: Message = {"tolerance": tolerance_message(entry), "in_place": entry.in_place}
         if rules != self.rules:
             self._ask({"do": "settings", **rules})
-            self.forget()
             self.rules = rules
+            for inputs in self.sets.values():
+                inputs.answers.clear()
 
     def make_inputs(self, seed: int, *, structure: str | None = None, adopt: Path | None = None) -> InputSet:
         """Make inputs, or return those made before from the same seed; ``adopt`` takes inputs made elsewhere."""

@@ -231,9 +231,9 @@ class _ForkedProcess:
         self._ended = True
         for identity in descendants(self._pid):
             signal_process(identity, signal.SIGKILL)
-        identity = identify(self._pid)
-        if identity is not None:
-            signal_process(identity, signal.SIGKILL)
+        own = identify(self._pid)
+        if own is not None:
+            signal_process(own, signal.SIGKILL)
         self._harness.wait_for(self._pid)
 
 
@@ -268,17 +268,16 @@ class Harness:
     """One interpreter and environment; starts sessions in it."""
 
     def __init__(
-        self, *, python: str, environment: Mapping[str, str], directory: Path | None, logs: Path, start_timeout_s: float
+        self, *, python: str, environment: Mapping[str, str], directory: Path | None, log: Path, start_timeout_s: float
     ) -> None:
         self.python = python
         self.torch_version: str | None = None
         self._environment = dict(environment)
         self._directory = directory
-        self._logs = logs
+        self._log = log
         self._timeout_s = start_timeout_s
         self._root: Child | None = None
         self._control: Channel | None = None
-        self._starts = 0
 
     def _spawn(self, mode: str, stdout: Path, stderr: Path) -> tuple[Child, Channel]:
         ours, theirs = socket.socketpair()
@@ -297,9 +296,7 @@ class Harness:
     def begin(self) -> None:
         """Start importing PyTorch, without waiting for it."""
         if self._root is None:
-            self._starts += 1
-            log = self._logs / f"harness_{self._starts}.log"
-            self._root, self._control = self._spawn("root", log, log)
+            self._root, self._control = self._spawn("root", self._log, self._log)
 
     def ready(self) -> None:
         """Wait until PyTorch is imported.

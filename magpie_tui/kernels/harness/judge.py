@@ -17,9 +17,10 @@ class Expected:
 
     Attributes:
         arguments: The inputs.
-        native: Leaves in the reference's own precision: (place, tensor or number).
-        exact: The float64 values of the same leaves.
-        precision: ``float64``, or ``native`` with ``note`` saying why.
+        native: Leaves in the reference's own precision: (place, tensor).
+        doubles: Their values when computed in float64; None where that does not work, with ``doubles_note`` saying why.
+        exact: The values that count, under the rules of the kernel that is judged now; empty until they are settled.
+        precision: Of these: ``float64``, or ``native`` with ``note`` saying why.
         factors: For each leaf how far the reference's own rounding widens a starting point.
     """
 
@@ -27,6 +28,8 @@ class Expected:
         self.arguments = arguments
         self.seed = seed
         self.native: list[Any] = []
+        self.doubles: list[Any] | None = None
+        self.doubles_note: str | None = None
         self.exact: list[Any] = []
         self.precision = "float64"
         self.note: str | None = None
@@ -59,6 +62,7 @@ class JudgeServer:
         self._source: str | None = None
         self._configured: dict[str, dict[str, float | None]] = {}
         self._in_place = False
+        self._threads = 1
         self._sets: dict[str, Expected] = {}
 
     def serve(self) -> None:
@@ -85,8 +89,9 @@ class JudgeServer:
     def _do_load(self, request: dict[str, Any]) -> dict[str, Any]:
         import torch
 
-        if request.get("threads"):
-            torch.set_num_threads(request["threads"])
+        # Comparing is a few passes over memory: one thread, so that a busy machine's threads wait for none of its own.
+        torch.set_num_threads(1)
+        self._threads = request.get("threads") or 1
         limit_memory(request.get("memory_bytes"))
         self._source = request["source"]
         self._configured = request["tolerance"]
@@ -98,9 +103,13 @@ class JudgeServer:
         return self.reference.carry_out(request)
 
     def _do_settings(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Take the tolerance and the in-place rule of the kernel that is judged next; forgets all inputs."""
+        """Take the tolerance and the in-place rule of the kernel that is judged next."""
+        changed = self._in_place != request["in_place"]
         self._configured, self._in_place = request["tolerance"], request["in_place"]
-        self._sets.clear()
+        for expected in self._sets.values():
+            expected.exact = []
+            if changed:
+                expected.native, expected.doubles = [], None
         return {}
 
     def _do_legal(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -128,56 +137,69 @@ class JudgeServer:
         return {}
 
     def _run(self, compute: Any, expected: Expected) -> list[Any]:
-        outputs, inputs_after = compute(expected.arguments, expected.seed)
+        import torch
+
+        torch.set_num_threads(self._threads)
+        try:
+            outputs, inputs_after = compute(expected.arguments, expected.seed)
+        finally:
+            torch.set_num_threads(1)
         return leaves({"returned": outputs, "inputs": inputs_after} if self._in_place else outputs)
 
     def _expected(self, key: str) -> Expected:
         """Return the set ``key`` with the reference's outputs, computed on first use."""
         expected = self._sets[key]
-        if expected.native:
-            return expected
-        device = self.reference.device
-        expected.native = [
-            (name, _as_tensor(leaf, device)) for name, leaf in self._run(self.reference.native, expected)
-        ]
-        native = [numbers.exact_values(tensor) for _name, tensor in expected.native]
-        expected.exact, expected.factors = native, [1.0] * len(native)
-        try:
-            computed = [
-                numbers.exact_values(_as_tensor(leaf, device))
-                for _name, leaf in self._run(self.reference.exact, expected)
-            ]
-        # Many references cannot run in float64 (fixed dtypes, hand-written kernels): then their own precision counts.
-        except Exception as error:
-            expected.precision = "native"
-            expected.note = f"the reference does not run in float64 ({type(error).__name__}: {str(error)[:200]})"
-            return expected
-        self._adopt_exact(expected, native, computed)
+        if not expected.native:
+            self._compute(expected)
+        if not expected.exact:
+            self._settle(expected)
         return expected
 
-    def _adopt_exact(self, expected: Expected, native: list[Any], computed: list[Any]) -> None:
-        """Take the float64 values if they belong to the native ones; widen the bounds by the native rounding."""
-        if [tensor.shape for tensor in native] != [tensor.shape for tensor in computed]:
-            expected.precision, expected.note = "native", "the reference's outputs have other shapes in float64"
-            return
-        factors = []
-        for (_name, tensor), own, exact in zip(expected.native, native, computed, strict=True):
-            tolerance = numbers.tolerance_for(_dtype_name(tensor), self._configured)
-            if tolerance.origin != "dtype":
-                if tolerance.origin == "exact" and not bool((own == exact).all()):
-                    expected.precision, expected.note = "native", "exact outputs differ between float64 and native"
-                    return
-                factors.append(1.0)
+    def _compute(self, expected: Expected) -> None:
+        device = self.reference.device
+        found = self._run(self.reference.native, expected)
+        expected.native = [(name, _as_tensor(leaf, device)) for name, leaf in found]
+        try:
+            computed = self._run(self.reference.exact, expected)
+            expected.doubles = [numbers.exact_values(_as_tensor(leaf, device)) for _name, leaf in computed]
+        # Many references cannot run in float64 (fixed dtypes, hand-written kernels): then their own precision counts.
+        except Exception as error:
+            expected.doubles = None
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            expected.doubles_note = f"the reference does not run in float64 ({reason})"
+
+    def _settle(self, expected: Expected) -> None:
+        """Take the float64 values where they belong to the native ones; widen the bounds by the native rounding."""
+        native = [numbers.exact_values(tensor) for _name, tensor in expected.native]
+        factors = [1.0] * len(native)
+        note = expected.doubles_note
+        if expected.doubles is not None:
+            note = self._why_not_double(expected, native, expected.doubles, factors)
+        expected.note = note
+        expected.precision = "float64" if note is None else "native"
+        expected.exact = native if expected.doubles is None or note is not None else expected.doubles
+        expected.factors = factors if note is None else [1.0] * len(native)
+
+    def _why_not_double(
+        self, expected: Expected, native: list[Any], doubles: list[Any], factors: list[float]
+    ) -> str | None:
+        """Return why the float64 values do not count; None when they do, with ``factors`` filled in."""
+        if [tensor.shape for tensor in native] != [tensor.shape for tensor in doubles]:
+            return "the reference's outputs have other shapes in float64"
+        for index, (own, exact) in enumerate(zip(native, doubles, strict=True)):
+            tolerance = numbers.tolerance_for(_dtype_name(expected.native[index][1]), self._configured)
+            if tolerance.origin == "exact":
+                if not bool((own == exact).all()):
+                    return "exact outputs differ between float64 and the reference's own precision"
                 continue
-            found = numbers.deviation(own, exact, tolerance)
-            worst = found["worst"]
+            if tolerance.origin != "dtype":
+                continue
+            worst = numbers.deviation(own, exact, tolerance)["worst"]
             same = numbers.nonfinite_mismatch(own, exact)["count"] == 0
-            if not same or worst is None or 2 * worst > numbers.WIDEST_FACTOR:
-                expected.precision = "native"
-                expected.note = "the reference's own precision is too far from its float64 result"
-                return
-            factors.append(max(1.0, 2 * worst))
-        expected.exact, expected.factors = computed, factors
+            if not same or worst is None or 2 * worst > numbers.widest_factor(tolerance):
+                return "the reference's own precision is too far from its float64 result"
+            factors[index] = max(1.0, 2 * worst)
+        return None
 
     def _tolerance(self, expected: Expected, index: int) -> numbers.Tolerance:
         tolerance = numbers.tolerance_for(_dtype_name(expected.native[index][1]), self._configured)

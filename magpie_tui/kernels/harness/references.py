@@ -50,6 +50,11 @@ def leaves(value: Any, name: str = "") -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
+def _in_double(model: Any) -> Any:
+    """Return a copy of a module whose parameters are float64."""
+    return copy.deepcopy(model).double()
+
+
 class NoInputsError(Exception):
     """The reference's file makes no inputs."""
 
@@ -117,9 +122,8 @@ class ComputedReference:
         import torch
 
         if self._double is None:
-            model = self.kernel.model
-            is_module = isinstance(model, torch.nn.Module)
-            self._double = copy.deepcopy(model).double() if is_module else self.kernel.call
+            is_module = isinstance(self.kernel.model, torch.nn.Module)
+            self._double = _in_double(self.kernel.model) if is_module else self.kernel.call
         given = doubled(copied(to_device(arguments, self.device)))
         torch.manual_seed(seed)
         with torch.no_grad():

@@ -1,0 +1,221 @@
+"""What analyze and compare print: upstream's lines, truthful, and a table of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from magpie_tui.basics.text import plural, printable
+from magpie_tui.basics.units import format_ratio_percent, format_seconds
+from magpie_tui.cli.output import Column, format_table, terminal_width, write
+from magpie_tui.workspaces.extras import Extras, Verdict
+from magpie_tui.workspaces.kernel_state import KernelState
+from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport, compare_summary
+
+RULE = "=" * 60
+
+
+def _extras(state: KernelState) -> Extras:
+    return state.extras or Extras()
+
+
+def _state_word(value: object) -> str:
+    """Return a stage's state as upstream prints it."""
+    return str(getattr(value, "value", value) or "UNKNOWN")
+
+
+def _microseconds(value: object) -> str | None:
+    return format_seconds(value / 1e6) if isinstance(value, (int, float)) else None
+
+
+def time_text(state: KernelState) -> str | None:
+    """Return the median time of a call; None when it was not measured."""
+    return _microseconds((_extras(state).timing or {}).get("median_us"))
+
+
+def interval_text(state: KernelState) -> str | None:
+    """Return the interval of the median; None when there is none."""
+    bounds = (_extras(state).timing or {}).get("interval_us")
+    if not isinstance(bounds, (list, tuple)) or len(bounds) != 2:
+        return None
+    return f"{_microseconds(bounds[0])} … {_microseconds(bounds[1])}"
+
+
+def ratio_text(verdict: Verdict | None) -> str | None:
+    """Return a ratio with its interval, such as ``1.84 (1.71 … 1.97)``."""
+    if verdict is None or verdict.ratio is None:
+        return None
+    text = f"{verdict.ratio:.3g}"
+    if verdict.ratio_low is not None and verdict.ratio_high is not None:
+        text += f" ({verdict.ratio_low:.3g} … {verdict.ratio_high:.3g})"
+    return text
+
+
+def _proof(state: KernelState) -> str | None:
+    proof = (_extras(state).gate or {}).get("proof")
+    return None if proof is None else printable(proof)
+
+
+def _print_kernel(state: KernelState) -> None:
+    extras = _extras(state)
+    write()
+    write(RULE)
+    write(f"Kernel: {printable(state.kernel_id)}")
+    write(f"Type: {state.kernel_type}")
+    write(f"Compiling: {_state_word(state.compiling_state)}")
+    write(f"Correctness: {_state_word(state.correctness_state)}")
+    write(f"Performance: {_state_word(state.performance_state)}")
+    write(f"Score: {state.score or 0.0:.2f}")
+    proof = _proof(state)
+    write(f"State: {extras.state}" + (f" (proved by {proof})" if proof else ""))
+    _print_gate(extras.gate)
+    _print_time(state)
+    if state.errors:
+        write("Errors:")
+        for error in state.errors:
+            write("  - " + printable(error, keep="\n").replace("\n", "\n    "))
+    write(RULE)
+
+
+def _print_time(state: KernelState) -> None:
+    timing = _extras(state).timing or {}
+    if time_text(state) is not None:
+        bounds = interval_text(state)
+        interval = f" (95 % interval {bounds})" if bounds else ""
+        processes = plural(_count(timing.get("replicates")), "process", "processes")
+        write(f"Time: {time_text(state)}{interval}, {timing.get('quantity')} {timing.get('cache')}, {processes}")
+    elif timing.get("reason"):
+        write(f"Time: - ({printable(timing['reason'])})")
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _print_gate(gate: Mapping[str, object] | None) -> None:
+    checks = (gate or {}).get("checks")
+    if not isinstance(checks, (list, tuple)) or not checks:
+        return
+    groups: dict[str, list[str]] = {"pass": [], "fail": [], "not_run": []}
+    for check in checks:
+        if isinstance(check, Mapping):
+            groups.setdefault(str(check.get("status")), []).append(str(check.get("id")))
+    parts = [f"{word.replace('_', ' ')} {' '.join(ids)}" for word, ids in groups.items() if ids]
+    write(f"Gate: {'; '.join(parts)}")
+
+
+def print_analyze(report: AnalyzeReport, workspace: Path) -> None:
+    """Print an analyze report."""
+    for state in report.results:
+        _print_kernel(state)
+    if len(report.results) > 1:
+        write()
+        columns = [
+            Column("kernel", shrink=True),
+            Column("state"),
+            Column("median", "right"),
+            Column("95 % interval", "right"),
+        ]
+        rows = [
+            (state.kernel_id, _extras(state).state, time_text(state), interval_text(state)) for state in report.results
+        ]
+        write(format_table(columns, rows, width=terminal_width()))
+    write()
+    write(f"Workspace: {workspace}")
+
+
+def _baseline_of(report: CompareReport) -> int | None:
+    value = report.extras.more.get("baseline") if report.extras is not None else None
+    return value if isinstance(value, int) else None
+
+
+def _print_ranking(report: CompareReport) -> None:
+    baseline = _baseline_of(report)
+    ranks = report.extras.more.get("ranks") if report.extras is not None else None
+    known = ranks if isinstance(ranks, Mapping) else {}
+    rows = []
+    for index, state in enumerate(report.kernels):
+        extras = _extras(state)
+        verdict = extras.verdict
+        word = "baseline" if index == baseline else (verdict.word if verdict is not None else None)
+        rows.append(
+            (
+                index,
+                state.kernel_id,
+                extras.state,
+                time_text(state),
+                interval_text(state),
+                ratio_text(verdict),
+                word,
+                known.get(str(index)),
+            )
+        )
+    columns = [
+        Column("#", "right"),
+        Column("kernel", shrink=True),
+        Column("state"),
+        Column("median", "right"),
+        Column("95 % interval", "right"),
+        Column("ratio (95 % interval)", "right"),
+        Column("verdict"),
+        Column("rank", "right"),
+    ]
+    write(format_table(columns, rows, width=terminal_width()))
+
+
+def _notes(report: CompareReport) -> list[str]:
+    notes = []
+    for state in report.kernels:
+        extras = _extras(state)
+        name = printable(state.kernel_id)
+        if extras.state != "correct" and extras.reason:
+            notes.append(f"{name}: {extras.state}: {printable(extras.reason)}")
+        elif extras.timing is not None and extras.timing.get("reason"):
+            notes.append(f"{name}: {printable(extras.timing['reason'])}")
+        notes += _verdict_notes(name, extras.verdict)
+    return notes
+
+
+def _verdict_notes(name: str, verdict: Verdict | None) -> list[str]:
+    if verdict is None:
+        return []
+    notes = []
+    confirmed = verdict.more.get("confirmed_ratio")
+    low, high = verdict.more.get("confirmed_low"), verdict.more.get("confirmed_high")
+    if isinstance(confirmed, float) and isinstance(low, float) and isinstance(high, float):
+        notes.append(
+            f"{name}: on fresh replicates {format_ratio_percent(confirmed)} "
+            f"(95 % interval {format_ratio_percent(low)} … {format_ratio_percent(high)}, "
+            f"{plural(_count(verdict.more.get('confirmed_replicates')), 'replicate')})"
+        )
+    if verdict.reason:
+        notes.append(f"{name}: {verdict.word}: {printable(verdict.reason)}")
+    needed = verdict.more.get("replicates_needed")
+    if isinstance(needed, int):
+        notes.append(f"{name}: about {plural(needed, 'replicate')} would settle it (--budget gives more time)")
+    return notes
+
+
+def print_compare(report: CompareReport, workspace: Path) -> None:
+    """Print a comparison."""
+    write()
+    write(RULE)
+    write("COMPARISON RESULTS")
+    write(RULE)
+    write(printable(report.summary or compare_summary(report), keep="\n"))
+    write(RULE)
+    write()
+    _print_ranking(report)
+    notes = _notes(report)
+    if notes:
+        write()
+        for note in notes:
+            write(note)
+    timing = report.extras.timing if report.extras is not None else None
+    if timing is not None and timing.get("ended_by"):
+        first_look = "; --quick: a first look" if timing.get("quick") else ""
+        write()
+        device = printable(timing.get("device"))
+        write(f"Times are {timing.get('quantity')}, {timing.get('cache')} cache, on {device}{first_look}")
+    write()
+    write(f"Workspace: {workspace}")
