@@ -6,18 +6,13 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_bytes, format_ratio_percent, format_seconds
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, format_table, print_listing, terminal_width, wants_json, write
-
-if TYPE_CHECKING:
-    from magpie_tui.workspaces.detail import WorkspaceDetail
-    from magpie_tui.workspaces.tables import Table
 
 app = group_app("Browse timestamped result directories, ours and upstream's.")
 
@@ -125,111 +120,10 @@ def show_command(
             empty="",
         )
     else:
-        for line in _report_lines(detail):
+        from magpie_tui.cli.workspace_lines import workspace_lines
+
+        width = terminal_width() if sys.stdout.isatty() else None
+        for line in workspace_lines(detail, width=width):
             write(line)
     if detail.damaged_report is not None:
         raise detail.damaged_report.error()
-
-
-def _report_lines(detail: WorkspaceDetail) -> list[str]:
-    summary = detail.summary
-    facts = [
-        ("Kind", summary.kind + ("" if summary.label is None else f", {printable(summary.label)}")),
-        ("Time", summary.time),
-        ("Status", summary.status),
-        ("Result", printable(summary.headline)),
-        ("Written by", summary.engine),
-        (
-            "Size",
-            f"{format_bytes(detail.size_bytes)} in {plural(sum(item.files for item in detail.artifacts), 'file')}",
-        ),
-    ]
-    lines = [f"{title + ':':<12}{value}" for title, value in facts if value is not None]
-    lines += _tables(detail)
-    notes = _notes(detail)
-    if notes:
-        lines += ["", "Notes:", *(f"  - {printable(note)}" for note in notes)]
-    if detail.artifacts:
-        lines += ["", "Files:"]
-        lines += [f"  {printable(item.name)}  {format_bytes(item.size_bytes)}" for item in detail.artifacts]
-    return [*lines, "", f"Workspace: {printable(detail.path)}"]
-
-
-_RIGHT = frozenset(
-    {"index", "median", "rank", "score", "value", "calls", "self_cuda_total_us", "avg_time_us", "pct_total"}
-)
-
-
-def _formatted(table: Table) -> str:
-    def cell(name: str, value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return value
-        if name == "median_us":
-            return format_seconds(value * 1e-6)
-        if name.startswith("ratio"):
-            return format_ratio_percent(value)
-        if isinstance(value, int):
-            return f"{value:,}"
-        return f"{value:,.2f}"
-
-    columns = [
-        Column(
-            name.removesuffix("_us") if name == "median_us" else name,
-            "right" if name in _RIGHT else "left",
-            shrink=True,
-        )
-        for name in table.columns
-    ]
-    rows = [[cell(name, value) for name, value in zip(table.columns, row, strict=True)] for row in table.rows]
-    return format_table(columns, rows, width=terminal_width())
-
-
-def _tables(detail: WorkspaceDetail) -> list[str]:
-    lines: list[str] = []
-    if detail.report is not None or detail.client_throughput is not None:
-        table = _without_empty_columns(detail.table())
-        if table.rows:
-            lines += ["", _formatted(table)]
-    if detail.report is None and detail.text_summary is not None:
-        for title, block in detail.text_summary.blocks.items():
-            lines += ["", f"{printable(title)} (from summary.txt):", *(f"  {printable(line)}" for line in block)]
-    for gap in detail.gap_tables[:1]:
-        table = _without_empty_columns(gap.table())
-        if table.rows:
-            shown = type(table)(table.name, table.columns, table.rows[:10])
-            lines += ["", f"Gap analysis, {plural(len(table.rows), 'kernel')}:", _formatted(shown)]
-    if detail.tracelens:
-        stages = dict.fromkeys(file.stage for file in detail.tracelens)
-        lines += ["", f"TraceLens: {plural(len(detail.tracelens), 'table')} for {printable(', '.join(stages))}"]
-    return lines
-
-
-def _without_empty_columns(table: Table) -> Table:
-    kept = [
-        index
-        for index in range(len(table.columns))
-        if any(row[index] is not None and row[index] != "" for row in table.rows)
-    ]
-    return type(table)(
-        table.name,
-        tuple(table.columns[index] for index in kept),
-        tuple(tuple(row[index] for index in kept) for row in table.rows),
-    )
-
-
-def _notes(detail: WorkspaceDetail) -> list[str]:
-    from magpie_tui.workspaces.benchmark import BenchmarkReport
-    from magpie_tui.workspaces.kernel_table import stage_notes
-
-    notes = [f"damaged: {item.text}" for item in detail.damaged]
-    report = detail.report
-    if report is None:
-        return notes
-    notes += report.problems
-    if isinstance(report, BenchmarkReport):
-        return notes + [error for error in report.errors]
-    notes += stage_notes(report)
-    for index, state in enumerate(report.kernels):
-        name = state.kernel_id or f"kernel {index}"
-        notes += [f"{name}: {error}" for error in state.errors]
-    return notes

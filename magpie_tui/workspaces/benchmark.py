@@ -205,6 +205,11 @@ class BenchmarkReport:
                     rows.append((metric, name, known.get(statistic), "ms", None if statistic in known else reason))
         return Table("figures", ("metric", "statistic", "value", "unit", "reason"), tuple(rows))
 
+    def kernel_table(self) -> Table:
+        """Return the kernel summary of the trace, longest first."""
+        rows = ((item.name, item.time_ms, item.percent, item.calls) for item in self.kernel_summary)
+        return Table("kernel summary", ("name", "time_ms", "percent", "calls"), tuple(rows))
+
     @classmethod
     def from_json(cls, value: object) -> BenchmarkReport:
         """Read any generation: nested, flat, or flat under ``result``.

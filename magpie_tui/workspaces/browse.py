@@ -45,8 +45,9 @@ _ARTIFACT_NAMES = {
     "verdict.json": "verdict",
     "accuracy_report.json": "accuracy",
     "lm_eval": "accuracy",
+    "logs": "logs",
 }
-_MAY_BE_EMPTY = frozenset({"torch_trace", "performance", "tracelens", "latency", "gap_analysis"})
+_MAY_BE_EMPTY = frozenset({"logs", "torch_trace", "performance", "tracelens", "latency", "gap_analysis"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,34 @@ def kernel_table(report: AnalyzeReport | CompareReport) -> Table:
     return Table("kernels", (*_COLUMNS, *own), tuple(completed))
 
 
+def metrics_table(report: AnalyzeReport | CompareReport) -> Table:
+    """Return the profiler's metrics of every kernel, one row a metric."""
+    rows = [
+        (state.kernel_id or f"kernel {index}", name, metric.value, metric.unit or None, metric.pct_of_peak)
+        for index, state in enumerate(report.kernels)
+        if state.performance_result is not None
+        for name, metric in state.performance_result.summary.items()
+    ]
+    return Table("metrics", ("kernel", "metric", "value", "unit", "pct_of_peak"), tuple(rows))
+
+
+def profiled_table(report: AnalyzeReport | CompareReport) -> Table:
+    """Return the device kernels that a profiler saw, one row a device kernel; times in µs."""
+    rows = [
+        (
+            state.kernel_id or f"kernel {index}",
+            kernel.kernel_name,
+            kernel.dispatch_count,
+            None if kernel.avg_ns is None else kernel.avg_ns / 1e3,
+            None if kernel.total_ns is None else kernel.total_ns / 1e3,
+        )
+        for index, state in enumerate(report.kernels)
+        if state.performance_result is not None
+        for kernel in state.performance_result.kernels
+    ]
+    return Table("device kernels", ("kernel", "device kernel", "dispatches", "avg_us", "total_us"), tuple(rows))
+
+
 def stage_notes(report: AnalyzeReport | CompareReport) -> list[str]:
     """Return a line for each stage of which the report claims more than it proves."""
     notes: list[str] = []

@@ -1,0 +1,153 @@
+"""One workspace as lines of text: facts, tables, notes, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from magpie_tui.basics.text import plural, printable
+from magpie_tui.basics.units import format_bytes, format_ratio_percent, format_seconds
+from magpie_tui.cli.output import Column, format_table
+from magpie_tui.workspaces.benchmark import BenchmarkReport
+from magpie_tui.workspaces.detail import WorkspaceDetail
+from magpie_tui.workspaces.headlines import Report
+from magpie_tui.workspaces.kernel_table import metrics_table, profiled_table, stage_notes
+from magpie_tui.workspaces.tables import Table
+
+_MOST_ROWS = 10
+_LOAD_KEYS = ("TP", "CONC", "ISL", "OSL", "RANDOM_RANGE_RATIO", "NUM_PROMPTS", "MAX_MODEL_LEN")
+_LEFT = frozenset(
+    "kernel type state compiling correctness performance latency verdict role metric statistic unit reason name".split()  # noqa: SIM905
+)
+
+
+def workspace_lines(detail: WorkspaceDetail, *, width: int | None) -> list[str]:
+    """Return what ``workspaces show`` prints.
+
+    Args:
+        width: Cells that a table may take; None for no limit.
+    """
+    lines = [f"{title + ':':<12}{printable(value)}" for title, value in _facts(detail) if value]
+    for title, table in _tables(detail):
+        lines += ["", *([f"{title}:"] if title else []), _formatted(table, width)]
+    lines += _summary_blocks(detail)
+    if detail.tracelens:
+        stages = dict.fromkeys(file.stage for file in detail.tracelens)
+        lines += ["", f"TraceLens: {plural(len(detail.tracelens), 'table')} for {printable(', '.join(stages))}"]
+    notes = _notes(detail)
+    if notes:
+        lines += ["", "Notes:"]
+        for note in notes:
+            first, *rest = printable(note, keep="\n").splitlines() or [""]
+            lines += [f"  - {first}", *(f"    {line}" for line in rest)]
+    if detail.artifacts:
+        lines += ["", "Files:"]
+        lines += [f"  {printable(item.name)}  {format_bytes(item.size_bytes)}" for item in detail.artifacts]
+    return [*lines, "", f"Workspace: {printable(detail.path)}"]
+
+
+def _facts(detail: WorkspaceDetail) -> Iterator[tuple[str, str | None]]:
+    summary = detail.summary
+    yield "Kind", summary.kind + ("" if summary.label is None else f", {summary.label}")
+    yield "Time", summary.time
+    yield "Status", summary.status
+    yield "Result", summary.headline
+    if isinstance(detail.report, BenchmarkReport):
+        yield "Model", detail.report.model
+    config = detail.config or {}
+    envs = config.get("envs")
+    if isinstance(envs, Mapping):
+        parts = [f"{key} {envs[key]}" for key in _LOAD_KEYS if envs.get(key) is not None]
+        parts += [str(config[key]) for key in ("precision", "run_mode") if config.get(key) is not None]
+        yield "Load", ", ".join(parts)
+    yield "Written by", summary.engine
+    command = (detail.record or {}).get("command_line")
+    if isinstance(command, list):
+        import shlex
+
+        yield "Command", shlex.join(str(item) for item in command)
+    files = sum(item.files for item in detail.artifacts)
+    yield "Size", f"{format_bytes(detail.size_bytes)} in {plural(files, 'file')}"
+
+
+def _tables(detail: WorkspaceDetail) -> Iterator[tuple[str, Table]]:
+    """Yield title and content of every table that has rows."""
+    candidates: list[tuple[str, Table]] = []
+    if detail.report is not None:
+        candidates += _report_tables(detail.report, detail.table())
+    elif detail.client_throughput is not None:
+        candidates.append(("From the client's result file", detail.table()))
+    candidates += [("Gap analysis", gap.table()) for gap in detail.gap_tables[:1]]
+    for title, table in candidates:
+        shown = _without_empty_columns(table)
+        if not shown.rows:
+            continue
+        if title and len(shown.rows) > _MOST_ROWS:
+            title += f", first {_MOST_ROWS} of {len(shown.rows):,}"
+            shown = Table(shown.name, shown.columns, shown.rows[:_MOST_ROWS])
+        yield title, shown
+
+
+def _report_tables(report: Report, main: Table) -> list[tuple[str, Table]]:
+    if isinstance(report, BenchmarkReport):
+        return [("", main), ("Kernels of the trace", report.kernel_table())]
+    return [("", main), ("Metrics", metrics_table(report)), ("Device kernels", profiled_table(report))]
+
+
+def _summary_blocks(detail: WorkspaceDetail) -> list[str]:
+    if detail.report is not None or detail.text_summary is None:
+        return []
+    lines: list[str] = []
+    for title, block in detail.text_summary.blocks.items():
+        lines += ["", f"{printable(title)} (from summary.txt):", *(f"  {printable(line)}" for line in block)]
+    return lines
+
+
+def _without_empty_columns(table: Table) -> Table:
+    kept = [index for index in range(len(table.columns)) if any(row[index] not in (None, "") for row in table.rows)]
+    return Table(
+        table.name,
+        tuple(table.columns[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in table.rows),
+    )
+
+
+def _formatted(table: Table, width: int | None) -> str:
+    numeric = [
+        all(value is None or isinstance(value, (int, float)) for value in column)
+        for column in zip(*table.rows, strict=True)
+    ]
+    columns = [
+        Column(
+            "median" if name == "median_us" else name,
+            "right" if is_number and name not in _LEFT else "left",
+            shrink=not is_number,
+        )
+        for name, is_number in zip(table.columns, numeric, strict=True)
+    ]
+    rows = [[_cell(name, value) for name, value in zip(table.columns, row, strict=True)] for row in table.rows]
+    return format_table(columns, rows, width=width)
+
+
+def _cell(name: str, value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if name == "median_us":
+        return format_seconds(value * 1e-6)
+    if name.startswith("ratio"):
+        return format_ratio_percent(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def _notes(detail: WorkspaceDetail) -> list[str]:
+    notes = [f"damaged: {item.text}" for item in detail.damaged]
+    report = detail.report
+    if report is None:
+        return notes
+    notes += report.problems
+    if isinstance(report, BenchmarkReport):
+        return [*notes, *report.errors]
+    notes += stage_notes(report)
+    for index, state in enumerate(report.kernels):
+        name = state.kernel_id or f"kernel {index}"
+        notes += [f"{name}: {error}" for error in state.errors]
+    return notes
