@@ -231,7 +231,7 @@ class MagpieApp(FrameActions):
         from magpie_tui.basics.crashes import save_crash
 
         error = sys.exc_info()[1] or self._exception
-        if error is not None:
+        if error is not None and self.crash_report is None:
             self.crash_report = save_crash(error)
         self._close_messages_no_wait()
 
@@ -239,7 +239,8 @@ class MagpieApp(FrameActions):
         """Textual's way out for errors that it can draw itself (style sheets, the input thread)."""
         from magpie_tui.basics.crashes import save_crash
 
-        self.crash_report = save_crash(sys.exc_info()[1] or RuntimeError(str(renderables)))
+        if self.crash_report is None:
+            self.crash_report = save_crash(sys.exc_info()[1] or RuntimeError(str(renderables)))
         self._return_code = 1
         self._close_messages_no_wait()
 

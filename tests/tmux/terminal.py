@@ -44,7 +44,7 @@ class Terminal:
                 self._environment[name] = value
         self.tmux(
             *("-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", str(width), "-y", str(height)),
-            *("-c", str(directory), "/bin/sh"),
+            *("-c", str(directory), "/bin/sh", "-i"),
         )
         self.tmux("set-option", "-g", "status", "off")
         self.tmux("set-option", "-g", "default-terminal", "tmux-256color")
@@ -67,10 +67,16 @@ class Terminal:
         """End everything in the terminal."""
         subprocess.run(["tmux", "-L", self._socket, "kill-server"], capture_output=True, check=False)
 
-    def type(self, line: str) -> None:
+    def type(self, line: str, *, enter: str = "Enter") -> None:
         """Type a line and enter."""
         self.tmux("send-keys", "-t", "t", "-l", line)
-        self.press("Enter")
+        self.press(enter)
+
+    def reset(self) -> None:
+        """Make the terminal sane again after a program was killed; a raw terminal takes only a line feed as enter."""
+        self.type("", enter="C-j")
+        self.type("reset; echo r''eady", enter="C-j")
+        self.wait_for("ready")
 
     def press(self, *keys: str) -> None:
         """Press keys by their tmux names (``Escape``, ``C-z``, ``Enter``) or characters."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.cells import cell_len
 from textual import on
 from textual.content import Content
+from textual.style import Style
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
@@ -56,6 +57,13 @@ class ChoiceList(OptionList, inherit_bindings=False):
         text-style: $block-cursor-text-style;
     }
     """
+
+    def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
+        """Textual's hook: 8.2 forgets reverse video here, which is the cursor where there are no colours."""
+        style = super().get_visual_style(*component_classes, partial=partial)
+        if any(self.get_component_styles(name).text_style.reverse for name in component_classes):
+            return style + Style(reverse=True)
+        return style
 
 
 def matches(needle: str, text: str) -> bool:

@@ -14,6 +14,7 @@ from magpie_tui.tui.widgets.frame import (
     FooterRow,
     HeaderRow,
     PlacesRow,
+    Row,
     RuleRow,
     Severity,
     StatusRow,
@@ -99,16 +100,18 @@ class PlaceScreen(Explaining, Screen[None]):
 
     def say(self, message: str, severity: Severity = "information") -> None:
         """Show one line in row 26 until the next key."""
-        self.query_one(StatusRow).say(message, severity)
+        for row in self.query(StatusRow):
+            row.say(message, severity)
 
     def stand(self, note: str) -> None:
         """Show ``note`` in row 26 whenever there is no message; the empty string takes it away."""
-        self.query_one(StatusRow).stand(note)
+        for row in self.query(StatusRow):
+            row.stand(note)
 
     def update_frame(self) -> None:
         """Build the rows of the frame again, after the subject, the command or the facts have changed."""
-        for row in (HeaderRow, PlacesRow, CommandRow, FooterRow):
-            self.query_one(row).update()
+        for row in self.query(Row):
+            row.update()
 
     def action_reload(self) -> None:
         """Read everything again."""
