@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -257,3 +259,48 @@ def test_different_kinds_or_damaged_reports_are_refused(tmp_path: Path) -> None:
     (tmp_path / "compare_20260901_101600").mkdir()
     with pytest.raises(UserInputError, match="no usable report"):
         compare_workspaces(tmp_path / COMPARE, tmp_path / "compare_20260901_101600")
+
+
+def test_workspaces_that_come_and_go_while_they_are_read_do_no_harm(tmp_path: Path) -> None:
+    filled(tmp_path)
+    keep = {COMPARE, BENCHMARK, "analyze_rms_20260801_000000"}
+    stop = threading.Event()
+
+    def churn() -> None:
+        number = 0
+        while not stop.is_set():
+            number = (number + 1) % 50
+            workspace = tmp_path / f"benchmark_vllm_20260902_0000{number:02d}"
+            shutil.copytree(tmp_path / BENCHMARK, workspace)
+            (workspace / "torch_trace").mkdir()
+            shutil.rmtree(workspace)
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    try:
+        for _ in range(60):
+            listed = list_workspaces([tmp_path])
+            assert keep <= {item.name for item in listed}
+            for item in listed:
+                try:
+                    show_workspace(item.path)
+                except UserInputError:
+                    assert item.name not in keep
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_directory_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(tmp_path)
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    notes: list[str] = []
+    assert len(find_workspaces([tmp_path], notes=notes)) == 2
+    assert notes == [f"{tmp_path / 'deep'}: not searched: Permission denied"]

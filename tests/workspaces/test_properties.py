@@ -130,7 +130,7 @@ READERS: list[Callable[[object], Report]] = [
 
 
 @pytest.mark.parametrize("read", READERS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(TREES, OBJECTS))
 def test_any_tree_is_a_report_or_damaged(read: Callable[[object], Report], value: object) -> None:
     try:
@@ -159,7 +159,7 @@ def _paths(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, .
     return [path, *(deeper for key, item in items for deeper in _paths(item, (*path, key)))]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(SAMPLES), st.data())
 def test_a_report_with_one_strange_value_is_still_used(sample: dict[str, object], data: st.DataObject) -> None:
     changed = json.loads(json.dumps(sample))
@@ -176,7 +176,7 @@ def test_a_report_with_one_strange_value_is_still_used(sample: dict[str, object]
         exercise(report)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(OBJECTS)
 def test_client_results_never_fail(value: dict[str, object]) -> None:
     throughput, latency, _reasons = read_client_result(value)
@@ -184,7 +184,7 @@ def test_client_results_never_fail(value: dict[str, object]) -> None:
     assert all(number > 0 for known in latency.metrics.values() for number in known.values())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(LATENCY_METRICS), st.integers(1, 99)),
@@ -211,7 +211,7 @@ def test_all_spellings_of_a_percentile_give_the_same(values: dict[tuple[str, int
     assert read == [expected] * 4
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))
 )
@@ -222,7 +222,7 @@ def test_any_bytes_are_a_value_or_damaged(tmp_path: Path, content: bytes) -> Non
         read(path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(length=st.integers(0, 3000))
 def test_a_report_cut_anywhere_is_damaged(tmp_path: Path, length: int) -> None:
     workspace = tmp_path / "compare_20260901_101500"

@@ -11,6 +11,7 @@ import pytest
 from magpie_tui.basics.json_strict import dumps, loads
 from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.browse import scan_workspaces
+from magpie_tui.workspaces.detail import show_workspace
 from magpie_tui.workspaces.record import RecordInputs, complete_record, start_record
 from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport, Extras
 from tests.conftest import PROJECT_ROOT
@@ -74,3 +75,17 @@ def test_the_list_fits(tmp_path: Path) -> None:
     }
     assert len(listing.workspaces) == 2
     validator("workspace_list").validate(loads(dumps(value)))
+
+
+def test_the_details_fit(tmp_path: Path) -> None:
+    good, broken = tmp_path / "benchmark_vllm_20260901_110000", tmp_path / "compare_20260901_110000"
+    put(good / "benchmark_report.json", upstream_benchmark())
+    put(good / "inferencex_result.json", {"completed": 3, "p99_ttft_ms": 5.0})
+    (good / "gap_analysis").mkdir()
+    (good / "gap_analysis" / "gap_analysis.csv").write_text("Name,Calls\nk,1\n", encoding="utf-8")
+    (good / "tracelens" / "decode_only").mkdir(parents=True)
+    (good / "tracelens" / "decode_only" / "a.csv").write_text("a\n1\n", encoding="utf-8")
+    broken.mkdir()
+    (broken / "compare_report.json").write_text("{", encoding="utf-8")
+    for workspace in (good, broken):
+        validator("workspace_detail").validate(loads(dumps(show_workspace(workspace).to_json())))

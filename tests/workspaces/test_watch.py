@@ -96,3 +96,34 @@ def test_mounts_without_announcements_are_polled(path: str, word: str | None) ->
 def test_a_path_belongs_to_its_workspace(path: str, expected: str | None) -> None:
     found = workspace_of(Path(path), [Path("/r"), Path(f"/w/{NAME}")])
     assert found == (None if expected is None else Path(expected))
+
+
+def test_without_inotify_it_polls_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import watchfiles
+
+    def exhausted(*paths: Path, **_settings: object) -> Iterator[object]:
+        if paths:
+            raise OSError(28, "OS file watch limit reached")
+        yield
+
+    monkeypatch.setattr(watchfiles, "watch", exhausted)
+    monkeypatch.setattr("magpie_tui.workspaces.watch.polling_reason", lambda _path: None)
+    (tmp_path / NAME).mkdir()
+    with watching(tmp_path, polling=False) as next_change:
+        first = next_change()
+        assert first.mode == "polling"
+        assert first.reason is not None and "watch limit" in first.reason
+        (tmp_path / NAME / "new").mkdir()
+        assert next_change().paths == (tmp_path / NAME,)
+
+
+def test_a_root_that_vanishes_is_polled_for(tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    root.mkdir()
+    with watching(root, polling=False) as next_change:
+        if next_change().mode == "inotify":
+            root.rmdir()
+            later = next_change()
+            assert (later.mode, later.paths) == ("polling", ())
+        (root / NAME).mkdir(parents=True)
+        assert next_change().paths == (root / NAME,)
