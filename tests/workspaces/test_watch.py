@@ -104,7 +104,7 @@ def test_without_inotify_it_polls_and_says_why(tmp_path: Path, monkeypatch: pyte
     def exhausted(*paths: Path, **_settings: object) -> Iterator[object]:
         if paths:
             raise OSError(28, "OS file watch limit reached")
-        yield
+        yield paths
 
     monkeypatch.setattr(watchfiles, "watch", exhausted)
     monkeypatch.setattr("magpie_tui.workspaces.watch.polling_reason", lambda _path: None)
