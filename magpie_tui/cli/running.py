@@ -221,7 +221,7 @@ def _exit_status(run: Run) -> int:
         ended = plural(report.processes_ended, "process", "processes")
         raise MachineError(f"the run is {run.state.value}: {run.reason}; {ended} ended", path=run.directory)
     if run.signal is not None and run.stop is None:
-        raise MachineError(f"the run {run.state.value}: {run.reason}", path=run.directory)
+        say(f"magpie-tui: error: the run {run.state.value}: {run.reason}\n\nhint: its logs are in {run.directory}")
     return run.exit_status
 
 
