@@ -54,6 +54,6 @@ class AskDialog(Dialog[str]):
                 self._check(event.value)
         except UserInputError as error:
             hint = f": {error.hint}" if error.hint else ""
-            self.query_one(".problem", Static).update(Content(printable(f"{error}{hint}")))
+            self.query_one(".problem", Static).update(Content(printable(f"{error.message}{hint}")))
             return
         self.dismiss(event.value)

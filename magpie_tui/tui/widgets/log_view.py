@@ -7,13 +7,14 @@ from bisect import bisect_left, bisect_right
 from typing import ClassVar
 
 from textual import events, work
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.worker import get_current_worker
 
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.processes.log_index import LogIndex
 from magpie_tui.processes.log_search import LogPattern, find_nearest, search
 from magpie_tui.processes.log_times import Stamp, line_of_time, parse_time
+from magpie_tui.tui.actions import Explaining, bindings_for
 from magpie_tui.tui.ansi import parse_line
 from magpie_tui.tui.widgets.log_core import LogCore
 from magpie_tui.tui.widgets.log_messages import LogMessages
@@ -23,7 +24,7 @@ _SIDE_CELLS = 8
 _MATCH_LIMIT = 1_000_000
 
 
-class LogView(LogCore):
+class LogView(Explaining, LogCore, inherit_bindings=False):
     """A growing file, seen line by line.
 
     Args:
@@ -40,7 +41,7 @@ class LogView(LogCore):
         & .log-view--number { color: $text-muted; }
         & .log-view--current { text-style: bold; }
         & .log-view--match { text-style: bold reverse; }
-        & .log-view--flag { color: $text-warning; text-style: bold; }
+        & .log-view--flag { color: $warning; text-style: bold; }
         & .log-view--note { color: $text-muted; }
     }
     """
@@ -51,17 +52,7 @@ class LogView(LogCore):
         "log-view--flag",
         "log-view--note",
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_line_up", "line up", show=False),
-        Binding("down,j", "scroll_line_down", "line down", show=False),
-        Binding("left,h", "scroll_side_left", "left", show=False),
-        Binding("right,l", "scroll_side_right", "right", show=False),
-        Binding("pageup", "scroll_page_up", "page up", show=False),
-        Binding("pagedown", "scroll_page_down", "page down", show=False),
-        Binding("home,g", "go_first", "first line", show=False),
-        Binding("end,G", "go_last", "last line", show=False),
-        Binding("enter", "open_line", "open the line", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = list(bindings_for("LogView"))
 
     # Moving
 
@@ -130,6 +121,12 @@ class LogView(LogCore):
             self._repaint_changed()
             if event.chain == 2:
                 self.action_open_line()
+
+    def disabled_reason(self, action: str) -> str | None:
+        """Say why an action is impossible now."""
+        if action == "next_flag" and self._flag_pattern is None:
+            return "no flags are looked for in this log"
+        return None
 
     # One line
 

@@ -56,7 +56,7 @@ def stable_order(bits: NDArray[np.uint64], *, descending: bool = False) -> NDArr
     packed <<= np.uint64(place_bits)
     packed |= np.arange(count, dtype=np.uint64)
     packed.sort()
-    order = (packed & np.uint64((1 << place_bits) - 1)).astype(np.int64)
+    order: NDArray[np.int64] = (packed & np.uint64((1 << place_bits) - 1)).astype(np.int64)
     if lost:
         _put_right(order, relative, packed >> np.uint64(place_bits))
     return order

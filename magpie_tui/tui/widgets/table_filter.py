@@ -187,13 +187,12 @@ def parse_number(text: str) -> float | None:
 
 
 def _find_column(name: str, columns: Sequence[FilterColumn]) -> FilterColumn | None:
-    """By id or title, ignoring case; else by an unambiguous beginning of an id."""
+    """By id or title, ignoring case."""
     folded = name.lower()
     for column in columns:
         if folded in (column.id.lower(), column.title.lower()):
             return column
-    begun = [column for column in columns if column.id.lower().startswith(folded)]
-    return begun[0] if len(begun) == 1 else None
+    return None
 
 
 def _unknown_column(name: str, word: str, position: int, columns: Sequence[FilterColumn]) -> FilterError:

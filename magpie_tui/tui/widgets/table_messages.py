@@ -87,6 +87,16 @@ class TableMessages:
     class ColumnsRequested(TableMessage, namespace="virtual_table"):
         """The user wants to choose columns; the table's ``set_view`` takes the result."""
 
+    class FilterRequested(TableMessage, namespace="virtual_table"):
+        """The user wants to type a filter; the table's ``set_filter`` takes it."""
+
+    class ViewsRequested(TableMessage, namespace="virtual_table"):
+        """The user wants to open a saved view, or to save the present one."""
+
+        def __init__(self, table: TableCore, *, save: bool) -> None:
+            super().__init__(table)
+            self.save = save
+
     class Arranged(TableMessage, namespace="virtual_table"):
         """A thread has worked an order out."""
 

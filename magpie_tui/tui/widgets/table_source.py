@@ -59,7 +59,8 @@ class TableColumn:
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not slotted: a frozen slotted generic cannot be made as RowColumn[Kernel](...) before Python 3.12.
+@dataclass(frozen=True, kw_only=True)
 class RowColumn(TableColumn, Generic[RowT]):
     """A column of row objects.
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from magpie_tui.basics.tables import cell_text
 from magpie_tui.basics.text import plural, printable
+from magpie_tui.tui.actions import Explaining, bindings_for
 from magpie_tui.tui.widgets.table_core import TableCore
 from magpie_tui.tui.widgets.table_export import export_rows
 from magpie_tui.tui.widgets.table_source import SortKey
 
 _WIDTH_STEP = 4
+_NEED_A_ROW = frozenset({"open_row", "mark_row", "copy_cell", "copy_row", "copy_marked", "export_rows"})
 
 
-class VirtualTable(TableCore):
+class VirtualTable(Explaining, TableCore, inherit_bindings=False):
     """A table over a ``TableSource``.
 
     Args:
@@ -31,28 +33,26 @@ class VirtualTable(TableCore):
         scrollbar-size-vertical: 1;
         & .virtual-table--header { text-style: bold; }
         & .virtual-table--header-cursor { text-style: bold underline; }
-        & .virtual-table--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
-        & .virtual-table--cursor-blurred { background: $surface-lighten-2; text-style: bold; }
+        & .virtual-table--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: $block-cursor-text-style;
+        }
+        & .virtual-table--cursor-blurred {
+            background: $block-cursor-blurred-background;
+            color: $block-cursor-blurred-foreground;
+            text-style: $block-cursor-blurred-text-style;
+        }
         & .virtual-table--marked { text-style: bold; }
         & .virtual-table--message { color: $text-muted; }
-        & .virtual-table--ok { color: $text-success; }
-        & .virtual-table--warning { color: $text-warning; }
-        & .virtual-table--error { color: $text-error; }
-        & .virtual-table--accent { color: $text-accent; }
+        & .virtual-table--ok { color: $success; }
+        & .virtual-table--warning { color: $warning; }
+        & .virtual-table--error { color: $error; }
+        & .virtual-table--accent { color: $accent; }
         & .virtual-table--muted { color: $text-muted; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "cursor_up", "row up", show=False),
-        Binding("down,j", "cursor_down", "row down", show=False),
-        Binding("left,h", "cursor_left", "column left", show=False),
-        Binding("right,l", "cursor_right", "column right", show=False),
-        Binding("pageup", "page_up", "page up", show=False),
-        Binding("pagedown", "page_down", "page down", show=False),
-        Binding("home,g", "go_first", "first row", show=False),
-        Binding("end,G", "go_last", "last row", show=False),
-        Binding("enter", "open_row", "open", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = list(bindings_for("VirtualTable"))
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "virtual-table--header",
         "virtual-table--header-cursor",
@@ -122,6 +122,12 @@ class VirtualTable(TableCore):
         """Take all marks away."""
         self.set_marks(frozenset())
 
+    def disabled_reason(self, action: str) -> str | None:
+        """Say why an action is impossible now."""
+        if action in _NEED_A_ROW and self.cursor_key is None:
+            return "there is no row"
+        return "no row is marked" if action == "clear_marks" and not self.marked_keys else None
+
     # Order and columns
 
     def action_sort_column(self) -> None:
@@ -133,6 +139,18 @@ class VirtualTable(TableCore):
             self.set_sort(SortKey(self.cursor_column, descending=True))
         else:
             self.set_sort()
+
+    def action_edit_filter(self) -> None:
+        """Ask for a filter."""
+        self.post_message(self.FilterRequested(self))
+
+    def action_open_view(self) -> None:
+        """Ask for a saved view."""
+        self.post_message(self.ViewsRequested(self, save=False))
+
+    def action_save_view(self) -> None:
+        """Ask for a name to save the view under."""
+        self.post_message(self.ViewsRequested(self, save=True))
 
     def action_choose_columns(self) -> None:
         """Ask for the columns to show."""
