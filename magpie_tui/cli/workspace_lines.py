@@ -15,6 +15,7 @@ from magpie_tui.workspaces.tables import Table
 
 _MOST_ROWS = 10
 _LOAD_KEYS = ("TP", "CONC", "ISL", "OSL", "RANDOM_RANGE_RATIO", "NUM_PROMPTS", "MAX_MODEL_LEN")
+_TITLES = {"median_us": "median", "index": "#"}
 _LEFT = frozenset(
     "kernel type state compiling correctness performance latency verdict role metric statistic unit reason name".split()  # noqa: SIM905
 )
@@ -90,7 +91,27 @@ def _tables(detail: WorkspaceDetail) -> Iterator[tuple[str, Table]]:
 def _report_tables(report: Report, main: Table) -> list[tuple[str, Table]]:
     if isinstance(report, BenchmarkReport):
         return [("", main), ("Kernels of the trace", report.kernel_table())]
+    if report.extras is not None:
+        main = _compact(main)
     return [("", main), ("Metrics", metrics_table(report)), ("Device kernels", profiled_table(report))]
+
+
+def _compact(table: Table) -> Table:
+    """Fold what our own reports tell twice: the state stands for the stages, the baseline's role for its verdict."""
+    left_out = {"compiling", "correctness", "performance", "role", "ratio_low", "ratio_high"}
+    if len({record["type"] for record in table.records()}) == 1:
+        left_out.add("type")
+    columns = [name for name in table.columns if name not in left_out]
+    if "ratio" in columns:
+        columns.insert(columns.index("ratio") + 1, "interval")
+    rows = []
+    for record in table.records():
+        low, high = record.get("ratio_low"), record.get("ratio_high")
+        if isinstance(low, float) and isinstance(high, float):
+            record["interval"] = f"{format_ratio_percent(low).removesuffix(' %')} .. {format_ratio_percent(high)}"
+        record["verdict"] = record.get("role") or record.get("verdict")
+        rows.append(tuple(record.get(name) for name in columns))
+    return Table(table.name, tuple(columns), tuple(rows))
 
 
 def _summary_blocks(detail: WorkspaceDetail) -> list[str]:
@@ -118,7 +139,7 @@ def _formatted(table: Table, width: int | None) -> str:
     ]
     columns = [
         Column(
-            "median" if name == "median_us" else name,
+            _TITLES.get(name, name),
             "right" if is_number and name not in _LEFT else "left",
             shrink=not is_number,
         )

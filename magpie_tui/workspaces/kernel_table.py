@@ -6,6 +6,7 @@ from magpie_tui.workspaces.headlines import baseline_index, median_us
 from magpie_tui.workspaces.kernel_state import KernelState
 from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport
 from magpie_tui.workspaces.tables import Table
+from magpie_tui.workspaces.values import as_count, as_mapping
 
 _COLUMNS = ("index", "kernel", "type", "state", "compiling", "correctness", "performance", "median_us")
 
@@ -18,14 +19,14 @@ def _row(index: int, state: KernelState) -> tuple[object, ...]:
 def kernel_table(report: AnalyzeReport | CompareReport) -> Table:
     """Return one row a kernel.
 
-    A comparison adds ``role`` (baseline or nothing), ``rank`` (from 1), and ``ratio`` with its interval and ``verdict``
-    in our reports, or ``score`` in another program's.
+    A comparison adds ``rank`` (from 1) and ``score``. Our own reports have instead ``role`` (``baseline`` or None),
+    ``rank`` (shared by kernels that cannot be told apart), ``ratio`` with its interval, and ``verdict``.
     """
     rows = [_row(index, state) for index, state in enumerate(report.kernels)]
     if isinstance(report, AnalyzeReport):
         return Table("kernels", _COLUMNS, tuple(rows))
     baseline = baseline_index(report)
-    ranks = {index: rank for rank, (index, _score) in enumerate(report.rankings, 1)}
+    ranks = _ranks(report)
     own = ("role", "rank", "ratio", "ratio_low", "ratio_high", "verdict") if report.ours else ("rank", "score")
     completed = []
     for index, (row, state) in enumerate(zip(rows, report.kernels, strict=True)):
@@ -40,6 +41,14 @@ def kernel_table(report: AnalyzeReport | CompareReport) -> Table:
         role = "baseline" if index == baseline else None
         completed.append((*row, role, ranks.get(index), score, low, high, word))
     return Table("kernels", (*_COLUMNS, *own), tuple(completed))
+
+
+def _ranks(report: CompareReport) -> dict[int, int]:
+    """Return index to rank; kernels that cannot be told apart share one where our report says so."""
+    order = {index: rank for rank, (index, _score) in enumerate(report.rankings, 1)}
+    said = as_mapping(report.extras.more.get("ranks")) if report.extras is not None else {}
+    shared = {index: as_count(said.get(str(index))) for index in order}
+    return {index: shared[index] or rank for index, rank in order.items()}
 
 
 def metrics_table(report: AnalyzeReport | CompareReport) -> Table:

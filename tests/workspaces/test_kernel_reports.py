@@ -212,3 +212,16 @@ def test_a_zero_latency_of_upstream_is_unknown() -> None:
     )
     assert state is not None
     assert kernel_table(AnalyzeReport(None, (state,))).column("median_us") == (None,)
+
+
+def test_kernels_that_cannot_be_told_apart_share_a_rank() -> None:
+    report = CompareReport(
+        "t",
+        (our_state("a"), our_state("b"), our_state("c")),
+        (1.0, 1.2, 1.19),
+        ((1, 1.2), (2, 1.19), (0, 1.0)),
+        extras=Extras(more={"baseline": 0, "ranks": {"0": 3, "1": 1, "2": 1}}),
+    )
+    assert kernel_table(report).column("rank") == (3, 1, 1)
+    without_ranks = CompareReport("t", report.kernels, report.perf_scores, report.rankings, extras=Extras())
+    assert kernel_table(without_ranks).column("rank") == (3, 1, 2)
