@@ -6,11 +6,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.process_helpers import Family
 
 PROJECT_ROOT = Path(__file__).parent.parent
+
+# A busy machine is no failure: examples have no time limit of their own, the test's does.
+hypothesis.settings.register_profile("no-deadline", deadline=None)
+hypothesis.settings.load_profile("no-deadline")
 
 
 @pytest.fixture(autouse=True)
