@@ -2,7 +2,7 @@
 
 import torch
 
-ROWS, WIDTH, EPS = 256, 4096, 1e-6
+ROWS, WIDTH, EPS = 128, 4096, 1e-6
 
 
 class Model(torch.nn.Module):
