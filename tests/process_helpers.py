@@ -69,3 +69,9 @@ def has_zombie_child() -> bool:
         return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return False
+
+
+def peak_memory_kb(pid: int) -> int:
+    """Largest resident size that the process has had."""
+    status = (read_bytes(f"/proc/{pid}/status") or b"").decode()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))

@@ -24,6 +24,8 @@ from magpie_tui.processes.spawn import NotStartedError
 from magpie_tui.runs import layout
 from magpie_tui.runs.status_file import Json, create_reserve, identity, utc_now, write_status
 
+_LONGEST_EVENT_BYTES = 1 << 16
+
 
 class Supervisor:
     """Watches one run and writes its state.
@@ -153,7 +155,7 @@ def find_workspace(directory: str) -> str | None:
     found: str | None = None
     try:
         with open(os.path.join(directory, layout.EVENTS), "rb") as file:  # noqa: PTH118,PTH123
-            for line in file:
+            while line := file.readline(_LONGEST_EVENT_BYTES):
                 if b'"workspace"' not in line:
                     continue
                 with contextlib.suppress(ValueError, AttributeError):

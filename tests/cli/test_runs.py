@@ -218,6 +218,17 @@ def test_workers_do_not_outlive_a_server_that_is_killed(cli: Cli, family: Family
     assert "ended by SIGKILL, which we did not send" in done.stderr
 
 
+def test_nothing_outlives_a_starter_that_is_killed(cli: Cli, family: Family) -> None:
+    port = free_port()
+    with cli.start(SERVER.format(phase="measure", port=port, killed=False, stubborn=False)) as starter:
+        cli.wait_for_output(b"measure")
+        starter.kill()
+        starter.communicate()
+    family.wait_until_gone()
+    assert_port_is_free(port)
+    assert cli.the_run().reason == "stopped by the end of its starter"
+
+
 def test_ctrl_c_before_the_run_has_begun(cli: Cli, family: Family) -> None:
     with cli.start("import time\nprint('begun', flush=True)\ntime.sleep(600)\n") as starter:
         wait_for(lambda: list_runs([cli.output_dir]))

@@ -15,7 +15,7 @@ from magpie_tui.basics.errors import MachineError
 from magpie_tui.processes.children import ChildResult, run_child, start_child
 from magpie_tui.processes.identity import descendants, identify
 from magpie_tui.processes.procfs import read_bytes
-from tests.process_helpers import Family, has_zombie_child, script, wait_for
+from tests.process_helpers import Family, has_zombie_child, peak_memory_kb, script, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -307,11 +307,6 @@ def test_a_flood_costs_the_guard_no_memory(tmp_path: Path, family: Family) -> No
         child.stop()
     assert (tmp_path / "out").stat().st_size == 30 * 10_000 * 14 + 50_000_000
     assert peak_kb < 30_000
-
-
-def peak_memory_kb(pid: int) -> int:
-    status = (read_bytes(f"/proc/{pid}/status") or b"").decode()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def test_waiting_has_a_limit(tmp_path: Path, family: Family) -> None:

@@ -20,7 +20,7 @@ from magpie_tui.runs.launch import LaunchRequest, launch
 from magpie_tui.runs.model import Run, RunState
 from magpie_tui.runs.read import read_run
 from magpie_tui.runs.store import stop_run
-from tests.process_helpers import Family, script, wait_for
+from tests.process_helpers import Family, peak_memory_kb, script, wait_for
 
 
 def start(tmp_path: Path, *command: str) -> Run:
@@ -88,15 +88,17 @@ def test_a_flood_neither_blocks_nor_grows_the_follower(tmp_path: Path, family: F
     family.wait_until_gone()
 
 
-def test_reading_a_run_with_huge_logs_is_cheap(tmp_path: Path, family: Family) -> None:
-    run = start(tmp_path, *script(tmp_path, "flood.py", FLOOD))
-    wait_for(lambda: read_run(run.directory).is_over)
+def test_watching_and_reading_a_run_with_huge_logs_is_cheap(tmp_path: Path, family: Family) -> None:
+    run = start(tmp_path, *script(tmp_path, "flood.py", FLOOD + "import time; time.sleep(600)\n"))
+    wait_for(lambda: run.stdout_path.stat().st_size == 10 * 100_000 * 20 + 50_000_003)
+    assert run.supervisor is not None
+    assert peak_memory_kb(run.supervisor.pid) < 40_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     last = read_run(run.directory).last_line
     assert last is not None
     assert (last[-5:], len(last)) == ("xxend", 4096)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8_000
-    family.wait_until_gone()
+    stop_run(run)
 
 
 def test_a_lost_run_ends_the_following(tmp_path: Path, family: Family) -> None:
