@@ -407,6 +407,8 @@ def _outcome(path: Path, kind: WorkspaceKind, names: Sequence[str]) -> _Outcome:
         if kind == "benchmark" and "summary.txt" in names:
             return _Outcome("unfinished", "no report, but a summary.txt", engine=ours)
         return _Outcome("unfinished", "no report: still running, or ended before it was written", engine=ours)
+    if report.too_large:
+        return _Outcome("unknown", f"not read in a list: {report.reason}; workspaces show may", engine=ours)
     return _Outcome("damaged", f"damaged: {report.text}", engine=ours, problems=(report.text,))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 from dataclasses import dataclass
@@ -10,12 +11,13 @@ from datetime import date, datetime
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
-from magpie_tui.basics.json_strict import loads_tolerant
 from magpie_tui.basics.units import format_bytes
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
 LARGEST_CONFIG_BYTES = 4 * 1024 * 1024
 _MOST_YAML_NODES = 200_000
+_DEEPEST = 100
+"""Levels of lists and objects in a file; deeper ones are no reports, and would exhaust the stack when shown."""
 
 
 class DamagedReportError(UserInputError):
@@ -31,6 +33,7 @@ class Damaged:
         reason: What is wrong, one sentence without a final stop.
         line, column: Where, both counted from 1; None when there is no such place.
         gone: The file was not there (any more).
+        too_large: The file has more bytes than the reader was allowed to read.
     """
 
     path: Path
@@ -38,6 +41,7 @@ class Damaged:
     line: int | None = None
     column: int | None = None
     gone: bool = False
+    too_large: bool = False
 
     @property
     def text(self) -> str:
@@ -72,7 +76,7 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes | Damaged:
     with os.fdopen(descriptor, "rb") as file:
         if status.st_size > limit_bytes:
             size, limit = format_bytes(status.st_size), format_bytes(limit_bytes)
-            return Damaged(path, f"the file has {size}; more than {limit} is not read")
+            return Damaged(path, f"the file has {size}; more than {limit} is not read", too_large=True)
         try:
             data = file.read(limit_bytes + 1)
         except OSError as error:
@@ -90,7 +94,7 @@ def read_json_file(path: Path, *, limit_bytes: int = LARGEST_REPORT_BYTES) -> ob
     if not data.strip():
         return Damaged(path, "the file is empty")
     try:
-        value: object = loads_tolerant(data)
+        value: object = json.loads(data, parse_constant=_unknown, parse_float=_finite)
     except json.JSONDecodeError as error:
         text = error.doc.rstrip()
         if error.pos >= len(text) or error.msg.startswith("Unterminated string"):
@@ -103,7 +107,33 @@ def read_json_file(path: Path, *, limit_bytes: int = LARGEST_REPORT_BYTES) -> ob
         return Damaged(path, "the JSON text is nested too deeply")
     except ValueError as error:
         return Damaged(path, f"not JSON that can be read: {error}")
+    if data.count(b"[") + data.count(b"{") > _DEEPEST and _depth(value) > _DEEPEST:
+        return Damaged(path, "the JSON text is nested too deeply")
     return value
+
+
+def _unknown(_name: str) -> None:
+    """NaN and Infinity: the value was not measured."""
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _depth(value: object) -> int:
+    """Return how many levels of lists and objects lie inside each other, at most one more than is allowed."""
+    level: list[dict[str, object] | list[object]] = [value] if isinstance(value, (dict, list)) else []
+    depth = 0
+    while level and depth <= _DEEPEST:
+        depth += 1
+        level = [
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, (dict, list))
+        ]
+    return depth
 
 
 def read_yaml_file(path: Path, *, limit_bytes: int = LARGEST_CONFIG_BYTES) -> object:
@@ -115,8 +145,7 @@ def read_yaml_file(path: Path, *, limit_bytes: int = LARGEST_CONFIG_BYTES) -> ob
         return data
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        value: object = yaml.load(data, Loader=loader)
-        return _plain(value, [_MOST_YAML_NODES])
+        value = _plain(yaml.load(data, Loader=loader), [_MOST_YAML_NODES])
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         problem = error.problem or error.context or "not YAML"
@@ -129,6 +158,7 @@ def read_yaml_file(path: Path, *, limit_bytes: int = LARGEST_CONFIG_BYTES) -> ob
         return Damaged(path, "the YAML text is nested too deeply")
     except (ValueError, OverflowError, TypeError) as error:
         return Damaged(path, f"not YAML that can be read: {error}")
+    return Damaged(path, "the YAML text is nested too deeply") if _depth(value) > _DEEPEST else value
 
 
 def _plain(value: object, nodes_left: list[int]) -> object:
@@ -139,7 +169,7 @@ def _plain(value: object, nodes_left: list[int]) -> object:
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
-        return value if value - value == 0 else None
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): _plain(item, nodes_left) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.json_strict import dumps
 from magpie_tui.workspaces.browse import SummaryCache, find_workspaces, list_workspaces, scan_workspaces
 from magpie_tui.workspaces.detail import load_report_file, show_workspace
 from magpie_tui.workspaces.difference import compare_workspaces
@@ -92,15 +93,34 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     with (huge / "analyze_report.json").open("wb") as file:
         file.truncate(100_000_000)
     reasons = [item.headline for item in list_workspaces([tmp_path])]
-    assert all(text.startswith("damaged: ") for text in reasons), reasons
-    assert "no regular file" in reasons[0]
+    assert all("damaged: " in text and "no regular file" in text for text in reasons[:2]), reasons
     assert "100.0 MB" in reasons[2]
+    damaged = show_workspace(huge).damaged_report
+    assert damaged is not None and "more than 67.1 MB is not read" in damaged.reason
 
 
 def test_nan_in_a_report_is_unknown(tmp_path: Path) -> None:
     put(tmp_path / BENCHMARK / "benchmark_report.json", upstream_benchmark(execution_time=float("nan")))
     detail = show_workspace(tmp_path / BENCHMARK)
     assert detail.report is not None and detail.report.to_json()["execution_time"] is None
+
+
+def test_numbers_beyond_all_bounds_are_unknown(tmp_path: Path) -> None:
+    workspace = tmp_path / BENCHMARK
+    workspace.mkdir()
+    (workspace / "benchmark_report.json").write_text('{"success": true, "x": [1e999, -1e999], "errors": []}')
+    assert dumps(show_workspace(workspace).to_json()).count('"x": [\n      null,\n      null') == 1
+
+
+@pytest.mark.parametrize("depth", [90, 110, 600])
+def test_a_report_is_shown_or_too_deep(tmp_path: Path, depth: int) -> None:
+    workspace = tmp_path / BENCHMARK
+    workspace.mkdir()
+    (workspace / "benchmark_report.json").write_text('{"errors": [], "x": ' + "[" * depth + "]" * depth + "}")
+    (workspace / "config.yaml").write_text("[" * depth + "]" * depth)
+    detail = show_workspace(workspace)
+    dumps(detail.to_json())
+    assert (detail.damaged_report is None) == (depth < 100)
 
 
 def test_a_workspace_without_a_report_is_unfinished(tmp_path: Path) -> None:
