@@ -8,12 +8,13 @@ import shlex
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from magpie_tui.basics.redact import is_secret_name
 from magpie_tui.basics.text import nearest
 from magpie_tui.configs.benchmark_fields import DEFAULT_ENVS, ENV_FIELDS, ENV_FLAGS, EXTRA_ARGUMENTS, KNOWN_ENVS
 from magpie_tui.configs.command_reading import report_faults
 from magpie_tui.configs.commands import split_command
 from magpie_tui.configs.positions import Entry, ListNode, MapNode, Node, Origin, Scalar, Setting, Value
-from magpie_tui.configs.scalars import describe
+from magpie_tui.configs.scalars import describe, type_of
 from magpie_tui.configs.schema import Kind, Reader, plain_value
 
 _WHOLE = re.compile(r"0|[1-9][0-9]*\Z")
@@ -126,13 +127,14 @@ def _text(reader: Reader, node: Node, name: str, key: str) -> str | None:
     elif not isinstance(node, Scalar) and name in ENV_FLAGS:
         reader.wrong_type(node, key, "text")
         return None
-    shown = exported if len(exported) <= 60 else f"{exported[:57]}..."
+    shown = repr(exported if len(exported) <= 60 else f"{exported[:57]}...")
+    secret = is_secret_name(name)
     reader.problems.warning(
         node,
         "env-mangled",
-        f"{key} is not text and reaches the script as {shown!r}",
+        f"{key} is not text and reaches the script as {'a text' if secret else shown}",
         expected="text",
-        found=describe(node),
+        found=type_of(node) if secret else describe(node),
         hint="put it in quotes" if isinstance(node, Scalar) else "write it as text in quotes",
     )
     return exported

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from magpie_tui.basics.redact import is_secret_name
 from magpie_tui.configs.commands import check_tokens, is_shell_script, split_command
 from magpie_tui.configs.kernel_model import Command
 from magpie_tui.configs.positions import ListNode, MapNode, Node, Scalar
-from magpie_tui.configs.scalars import describe
+from magpie_tui.configs.scalars import describe, type_of
 from magpie_tui.configs.schema import Reader
 from magpie_tui.configs.variables import expand
 
@@ -146,9 +147,9 @@ def read_env(reader: Reader, node: Node, key: str) -> dict[str, str]:
             reader.problems.warning(
                 value,
                 "env-not-text",
-                f"{name} is not text; it is taken as written, {value.text!r}, but upstream fails on it",
+                f"{name} is not text; it is taken as written, but upstream fails on it",
                 expected="text",
-                found=describe(value),
+                found=type_of(value) if is_secret_name(entry.key) else describe(value),
                 hint="put it in quotes",
             )
         if entry.key in env:

@@ -51,19 +51,20 @@ def resolve(text: str, tag: str | None, implicit: tuple[bool, bool]) -> ScalarVa
     raise ValueError(f"not a {tag.replace(_PREFIX, '')}")
 
 
-def type_name(value: ScalarValue) -> str:
-    """Name the type of a scalar in a user's words."""
+def type_of(node: Node) -> str:
+    """Name the type of a value without showing it."""
+    if not isinstance(node, Scalar):
+        return "a list" if isinstance(node, ListNode) else "a mapping"
+    value = node.value
     if value is None:
         return "nothing (null)"
     if isinstance(value, bool):
         return "true or false"
-    if isinstance(value, int):
-        return "whole number"
-    if isinstance(value, float):
-        return "number"
+    if isinstance(value, (int, float)):
+        return "a number"
     if isinstance(value, bytes):
         return "binary data"
-    return "date" if isinstance(value, datetime.date) else "text"
+    return "a date" if isinstance(value, datetime.date) else "text"
 
 
 def _shown(text: str) -> str:
