@@ -136,10 +136,13 @@ class Evaluation:
     def _environment(self, entry: KernelEntry) -> dict[str, str]:
         return child_environment(entry, self.preflight.extra_path)
 
-    def harness_of(self, entry: KernelEntry) -> Harness:
-        """Return the harness of the entry's interpreter, environment and directory, and let it begin its start."""
+    def harness_of(self, entry: KernelEntry, *, judging: bool = False) -> Harness:
+        """Return the harness of the entry's interpreter, environment and directory.
+
+        References have one of their own: a kernel that kills the process it came from must not take them along.
+        """
         python = interpreter_of(entry)
-        key = (python, tuple(sorted(entry.env.items())), entry.working_dir)
+        key = (judging, python, tuple(sorted(entry.env.items())), entry.working_dir)
         if key not in self._harnesses:
             logs = self.workspace / "logs" / "harness"
             logs.mkdir(parents=True, exist_ok=True)
@@ -161,7 +164,7 @@ class Evaluation:
             logs.mkdir(parents=True, exist_ok=True)
             self._judges[task.key] = Judge(
                 task=task,
-                harness=self.harness_of(task.entry),
+                harness=self.harness_of(task.entry, judging=True),
                 exchange=self.exchange,
                 log=logs / f"reference_{number}",
                 timeout_s=self.timeout_s(task.entry),
@@ -183,8 +186,10 @@ class Evaluation:
         """Build and judge the kernels named, in order."""
         for index in indices:
             entry = self.config.kernels[index]
-            if index not in self.preflight.lacks and reference_of_entry(entry) and self.reference_for(entry):
+            task = self.reference_for(entry)
+            if index not in self.preflight.lacks and reference_of_entry(entry) and task is not None:
                 self.harness_of(entry).begin()
+                self.judge_of(task).harness.begin()
         outcomes = []
         for number, index in enumerate(indices):
             entry = self.config.kernels[index]

@@ -341,11 +341,18 @@ class Harness:
         return session
 
     def _fork(self, order: Message, source: Path | None) -> Session:
-        if self._root is not None and self._root.wait(0.0) is not None:
+        # A kernel may have killed the process that starts sessions: then it is started once more.
+        for _attempt in range(2):
+            session = self._try_fork(order, source)
+            if session is not None:
+                return session
             self.close()
+        raise HarnessBrokenError(f"the process of {self.python} that starts sessions is gone")
+
+    def _try_fork(self, order: Message, source: Path | None) -> Session | None:
         self.ready()
         if self._control is None:
-            raise HarnessBrokenError(f"{self.python} did not start")
+            return None
         ours, theirs = socket.socketpair()
         with theirs, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             socket.send_fds(self._control.connection, [frames.encode(order)], [theirs.fileno()])
@@ -355,8 +362,7 @@ class Harness:
             answer = None
         if answer is None:
             ours.close()
-            self.close()
-            raise HarnessBrokenError(f"the process of {self.python} that starts sessions is gone")
+            return None
         return Session(Channel(ours), source, _ForkedProcess(self, int(answer["pid"])))
 
     def wait_for(self, pid: int) -> int | None:

@@ -152,6 +152,7 @@ class Carried:
         self.tree = tree
         self.facts = facts
         self.tensors = tensors
+        self._placed = tensors
 
     def value(self, device: str = "cpu") -> Any:
         """Return the value with its tensors on ``device``.
@@ -159,9 +160,12 @@ class Carried:
         Raises:
             ValueError: It holds something that is no tensor, number, string or container of these.
         """
-        if device != "cpu":
-            return _unpack(self.tree, [tensor.to(device) for tensor in self.tensors])
-        return _unpack(self.tree, self.tensors)
+        self._placed = [tensor.to(device) for tensor in self.tensors]
+        return _unpack(self.tree, self._placed)
+
+    def facts_of(self, tensor: Any) -> dict[str, Any]:
+        """Return the facts about a tensor of the value that :meth:`value` returned last."""
+        return next(facts for facts, placed in zip(self.facts, self._placed, strict=True) if placed is tensor)
 
 
 def read_value(path: str) -> Carried:

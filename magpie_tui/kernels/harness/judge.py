@@ -18,6 +18,7 @@ class Expected:
     Attributes:
         arguments: The inputs.
         native: Leaves in the reference's own precision: (place, tensor).
+        numbers: For each leaf whether the reference returned a plain number there.
         doubles: Their values when computed in float64; None where that does not work, with ``doubles_note`` saying why.
         exact: The values that count, under the rules of the kernel that is judged now; empty until they are settled.
         precision: Of these: ``float64``, or ``native`` with ``note`` saying why.
@@ -28,6 +29,7 @@ class Expected:
         self.arguments = arguments
         self.seed = seed
         self.native: list[Any] = []
+        self.numbers: list[bool] = []
         self.doubles: list[Any] | None = None
         self.doubles_note: str | None = None
         self.exact: list[Any] = []
@@ -156,9 +158,12 @@ class JudgeServer:
         return expected
 
     def _compute(self, expected: Expected) -> None:
+        import torch
+
         device = self.reference.device
         found = self._run(self.reference.native, expected)
         expected.native = [(name, _as_tensor(leaf, device)) for name, leaf in found]
+        expected.numbers = [not isinstance(leaf, torch.Tensor) for _name, leaf in found]
         try:
             computed = self._run(self.reference.exact, expected)
             expected.doubles = [numbers.exact_values(_as_tensor(leaf, device)) for _name, leaf in computed]
@@ -254,8 +259,15 @@ class JudgeServer:
     def _do_check(self, request: dict[str, Any]) -> dict[str, Any]:
         """Compare what a candidate wrote with what is true for the set ``key``."""
         expected = self._expected(request["key"])
-        carried = read_value(request["outputs"])
         answer: dict[str, Any] = {"precision": expected.precision, "note": expected.note, "outputs": [], "form": []}
+        try:
+            carried = read_value(request["outputs"])
+            if carried.tree.keys() != {"dict"}:
+                raise ValueError("no outputs")
+        # The file comes from the candidate's process: whatever is wrong with it is the candidate's result.
+        except Exception as error:
+            answer["form"].append(f"its outputs cannot be read ({type(error).__name__}: {str(error)[:200]})")
+            return answer
         other = _first_other(carried.tree)
         if other is not None:
             answer["form"].append(f"it returned a value of type {other}, which is no tensor")
@@ -298,18 +310,17 @@ class JudgeServer:
         """Say what is wrong with number, places, kinds, shapes, dtypes, devices, strides or storage of the outputs."""
         import torch
 
-        wrong = []
+        wrong: list[str] = []
         names, wanted = [name for name, _leaf in got], [name for name, _leaf in expected.native]
         if names != wanted:
             return [f"it returned {_counted(names)} instead of {_counted(wanted)}"]
-        facts = iter(carried.facts)
-        for (name, leaf), (_name, reference) in zip(got, expected.native, strict=True):
+        for (name, leaf), (_name, reference), number in zip(got, expected.native, expected.numbers, strict=True):
             place = f"output{name}"
             if not isinstance(leaf, torch.Tensor):
-                if leaf is None or isinstance(leaf, str):
-                    wrong.append(f"{place} is {leaf!r} instead of a tensor")
+                if not number or leaf is None or isinstance(leaf, str):
+                    wrong.append(f"{place} is {leaf!r:.60} instead of a {'number' if number else 'tensor'}")
                 continue
-            known = next(facts)
+            known = carried.facts_of(leaf)
             for what, found, needed in (
                 ("shape", known["shape"], list(reference.shape)),
                 ("dtype", known["dtype"], _dtype_name(reference)),
@@ -344,6 +355,8 @@ def _dtype_name(tensor: Any) -> str:
 
 
 def _counted(names: list[str]) -> str:
+    if not names:
+        return "nothing"
     if names == [""]:
         return "one tensor"
     return f"{len(names)} values ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})"

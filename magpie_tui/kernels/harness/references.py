@@ -42,7 +42,9 @@ def copied(value: Any) -> Any:
 
 
 def leaves(value: Any, name: str = "") -> list[tuple[str, Any]]:
-    """Return (place, tensor or number) for everything in ``value``; a tuple counts as a list."""
+    """Return (place, tensor or number) for everything in ``value`` but None; a tuple counts as a list."""
+    if value is None:
+        return []
     if isinstance(value, (list, tuple)):
         return [leaf for index, item in enumerate(value) for leaf in leaves(item, f"{name}[{index}]")]
     if isinstance(value, dict):
