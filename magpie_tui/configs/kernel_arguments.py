@@ -9,7 +9,7 @@ from typing import Literal
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.text import nearest, plural
 from magpie_tui.configs.commands import check_tokens, split_command
-from magpie_tui.configs.kernel_model import KERNEL_TYPES, Command, KernelConfig, KernelEntry
+from magpie_tui.configs.kernel_model import KERNEL_TYPES, Command, KernelConfig, KernelEntry, KernelType
 from magpie_tui.configs.kernel_paths import absolute, exists
 from magpie_tui.configs.positions import Origin
 
@@ -33,15 +33,7 @@ def kernel_entries_from_arguments(
     Raises:
         UserInputError: A file is missing, the type is unknown, or a command string needs a shell.
     """
-    folded = {"torch": "pytorch", "py": "pytorch"}.get(type.lower(), type.lower())
-    kernel_type = next((known for known in KERNEL_TYPES if known == folded), None)
-    if kernel_type is None:
-        guess = nearest(folded, KERNEL_TYPES)
-        raise UserInputError(
-            f"unknown kernel type {type!r}, expected one of {', '.join(KERNEL_TYPES)}",
-            hint=f"did you mean {guess}?" if guess else None,
-            key="--type",
-        )
+    kernel_type = _kernel_type(type)
     caller = (Path.cwd() if caller_directory is None else caller_directory).absolute()
     testcase_commands = _argument_command(testcase, "--testcase")
     compile_commands = _argument_command(compile_cmd, "--compile-cmd")
@@ -71,6 +63,19 @@ def kernel_entries_from_arguments(
             )
         )
     return KernelConfig(path=None, kernels=tuple(kernels))
+
+
+def _kernel_type(text: str) -> KernelType:
+    folded = {"torch": "pytorch", "py": "pytorch"}.get(text.lower(), text.lower())
+    kernel_type = next((known for known in KERNEL_TYPES if known == folded), None)
+    if kernel_type is not None:
+        return kernel_type
+    guess = nearest(folded, KERNEL_TYPES)
+    raise UserInputError(
+        f"unknown kernel type {text!r}, expected one of {', '.join(KERNEL_TYPES)}",
+        hint=f"did you mean {guess}?" if guess else None,
+        key="--type",
+    )
 
 
 def _argument_command(text: str | None, option: str) -> tuple[Command, ...]:

@@ -242,7 +242,6 @@ class _Builder:
         self._shifts = shifts
         self._anchors: dict[str, tuple[Node | None, tuple[int, int]]] = {}
         self._sizes: dict[int, int] = {}
-        self._aliased: set[int] = set()
         self._kept: list[Node] = []  # keeps the ids unique while the tree grows
         self._stack: list[_Frame] = []
         self._root: Node | None = None
@@ -275,7 +274,7 @@ class _Builder:
         if root is not None and self._sizes.get(id(root), 1) > MAX_VALUES:
             self._problems.error(root, "too-many-values", f"the aliases expand to more than {MAX_VALUES:,} values")
             return None
-        return None if root is None else _mark_aliased(root, self._aliased)
+        return root
 
     def _place(self, mark: _Mark | None) -> tuple[int, int]:
         if mark is None:
@@ -365,7 +364,8 @@ class _Builder:
             self._problems.error(place, code, message)
             self._add(Scalar(None, "", True, *place), None)
             return
-        self._aliased.add(id(target[0]))
+        # Frozen for everybody else; the tree is still being built here.
+        object.__setattr__(target[0], "aliased", True)
         self._attach(target[0])
 
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
@@ -439,14 +439,3 @@ class _Builder:
             found=describe(value),
         )
         return ()
-
-
-def _mark_aliased(root: Node, aliased: set[int]) -> Node:
-    """Return the top mapping with those direct values marked that an alias refers to."""
-    if not aliased or not isinstance(root, MapNode):
-        return root
-    entries = tuple(
-        replace(entry, value=replace(entry.value, aliased=True)) if id(entry.value) in aliased else entry
-        for entry in root.entries
-    )
-    return replace(root, entries=entries)

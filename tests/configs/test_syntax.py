@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.configs.benchmark import BenchmarkConfig
+from magpie_tui.configs.check import check_document
 from magpie_tui.configs.positions import Document, MapNode, Scalar, errors_of
 from magpie_tui.configs.scalars import describe
 from magpie_tui.configs.schema import plain_value
@@ -88,6 +90,18 @@ def test_merges_are_effective_and_own_keys_win() -> None:
     assert base.value.aliased
     assert isinstance(run.value, MapNode)
     assert [entry.merged for entry in run.value.entries if entry.key == "OSL"] == [True]
+
+
+def test_a_key_that_only_holds_an_anchor_is_no_unknown_key() -> None:
+    text = (
+        "common: &common {TP: 1, CONC: 1}\n"
+        "benchmark:\n  sizes: &sizes {ISL: 8, OSL: 8}\n  unused: &unused {ISL: 9}\n  model: a/b\n"
+        "  envs: {<<: [*common, *sizes], ISL: 16}\n"
+    )
+    check = check_document(parse(text))
+    assert [problem.message for problem in check.errors] == ["unknown key unused"]
+    assert isinstance(check.config, BenchmarkConfig)
+    assert check.config.envs == {"TP": "1", "CONC": "1", "ISL": "16", "OSL": "8"}
 
 
 def test_of_several_merges_the_first_wins() -> None:
