@@ -30,6 +30,8 @@ class _Inflater(Protocol):
 
     def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
 
+    def flush(self, length: int = ...) -> bytes: ...
+
 
 @dataclass(slots=True)
 class ByteStream:
@@ -48,6 +50,14 @@ class ByteStream:
     blocks: Iterator[bytes]
     damage: str | None = None
     unpacked_bytes: int = 0
+    file: IO[bytes] | None = None
+
+    def __enter__(self) -> ByteStream:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self.file is not None:
+            self.file.close()
 
 
 def expected_unpacked_bytes(path: Path) -> int:
@@ -66,7 +76,7 @@ def expected_unpacked_bytes(path: Path) -> int:
 
 
 def open_stream(path: Path, progress: Progress | None = None) -> ByteStream:
-    """Open ``path`` for one pass.
+    """Open ``path`` for one pass, in a ``with`` block.
 
     Raises:
         UserInputError: There is no such file, it can't be read, or it is a zip without a trace.
@@ -74,16 +84,16 @@ def open_stream(path: Path, progress: Progress | None = None) -> ByteStream:
     try:
         size = path.stat().st_size
         file = path.open("rb")
-        head = file.read(4)
-        file.seek(0)
     except IsADirectoryError as error:
         raise UserInputError("this is a directory, not a trace file", path=path) from error
     except OSError as error:
         raise UserInputError(
             f"cannot read the trace: {error.strerror or error}", path=path, hint="check the path and its permissions"
         ) from error
+    head = file.read(4)
+    file.seek(0)
     report = progress or (lambda _done, _total: None)
-    stream = ByteStream(path, size, "plain", iter(()))
+    stream = ByteStream(path, size, "plain", iter(()), file=file)
     if head[:2] == b"\x1f\x8b":
         stream.container = "gzip"
         stream.blocks = _gzip_blocks(file, stream, report)
@@ -96,11 +106,10 @@ def open_stream(path: Path, progress: Progress | None = None) -> ByteStream:
 
 
 def _plain_blocks(file: IO[bytes], stream: ByteStream, progress: Progress) -> Iterator[bytes]:
-    with file:
-        while block := file.read(UNPACKED_BLOCK_BYTES):
-            stream.unpacked_bytes += len(block)
-            progress(stream.unpacked_bytes, stream.size_bytes)
-            yield block
+    while block := file.read(UNPACKED_BLOCK_BYTES):
+        stream.unpacked_bytes += len(block)
+        progress(stream.unpacked_bytes, stream.size_bytes)
+        yield block
 
 
 def _inflater() -> tuple[Callable[[], _Inflater], type[Exception]]:
@@ -115,56 +124,58 @@ def _inflater() -> tuple[Callable[[], _Inflater], type[Exception]]:
 def _gzip_blocks(file: IO[bytes], stream: ByteStream, progress: Progress) -> Iterator[bytes]:
     """Members one after the other; trailing zero bytes and garbage are ignored as gzip does."""
     make, fault = _inflater()
-    with file:
-        inflater = make()
-        started = False
-        while True:
-            packed = file.read(BLOCK_BYTES)
-            if not packed:
-                if not started or not inflater.eof:
-                    stream.damage = "the gzip stream ends in the middle"
-                return
-            while packed:
-                if inflater.eof:
-                    packed = packed.lstrip(b"\0")
-                    if packed[:2] != b"\x1f\x8b"[: len(packed)]:
-                        return
-                    inflater = make()
-                started = True
-                try:
-                    block = inflater.decompress(packed, UNPACKED_BLOCK_BYTES)
-                except (fault, OSError, EOFError) as error:
-                    stream.damage = f"the gzip stream is damaged ({error})"
+    inflater = make()
+    started = False
+    while True:
+        packed = file.read(BLOCK_BYTES)
+        if not packed:
+            # A limited call may leave a little output inside although it took all input.
+            if started and not inflater.eof and (block := inflater.flush()):
+                stream.unpacked_bytes += len(block)
+                yield block
+            if not started or not inflater.eof:
+                stream.damage = "the gzip stream ends in the middle"
+            return
+        while packed:
+            if inflater.eof:
+                packed = packed.lstrip(b"\0")
+                if packed[:2] != b"\x1f\x8b"[: len(packed)]:
                     return
-                packed = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
-                if block:
-                    stream.unpacked_bytes += len(block)
-                    progress(file.tell() - len(packed), stream.size_bytes)
-                    yield block
-                elif not inflater.eof:
-                    break
+                inflater = make()
+            started = True
+            try:
+                block = inflater.decompress(packed, UNPACKED_BLOCK_BYTES)
+            except (fault, OSError, EOFError) as error:
+                stream.damage = f"the gzip stream is damaged ({error})"
+                return
+            packed = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            if block:
+                stream.unpacked_bytes += len(block)
+                progress(file.tell() - len(packed), stream.size_bytes)
+                yield block
+            elif not inflater.eof:
+                break
 
 
 def _zip_blocks(file: IO[bytes], stream: ByteStream, progress: Progress) -> Iterator[bytes]:
     """The largest ``.json`` member."""
     path = stream.path
-    with file:
-        try:
-            archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, OSError, EOFError) as error:
-            raise UserInputError(f"the zip archive is damaged ({error})", path=path, hint="copy it again") from error
-        members = [info for info in archive.infolist() if info.filename.lower().endswith((".json", ".json.gz"))]
-        if not members:
-            raise UserInputError("the zip archive holds no .json file", path=path, hint="give the trace itself")
-        chosen = max(members, key=lambda info: info.file_size)
-        try:
-            with archive.open(chosen) as member:
-                if chosen.filename.lower().endswith(".gz"):
-                    yield from _gzip_blocks(member, stream, lambda _done, _total: None)
-                    return
-                while block := member.read(UNPACKED_BLOCK_BYTES):
-                    stream.unpacked_bytes += len(block)
-                    progress(min(file.tell(), stream.size_bytes), stream.size_bytes)
-                    yield block
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            stream.damage = f"the zip member {chosen.filename} is damaged ({error})"
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise UserInputError(f"the zip archive is damaged ({error})", path=path, hint="copy it again") from error
+    members = [info for info in archive.infolist() if info.filename.lower().endswith((".json", ".json.gz"))]
+    if not members:
+        raise UserInputError("the zip archive holds no .json file", path=path, hint="give the trace itself")
+    chosen = max(members, key=lambda info: info.file_size)
+    try:
+        with archive.open(chosen) as member:
+            if chosen.filename.lower().endswith(".gz"):
+                yield from _gzip_blocks(member, stream, lambda _done, _total: None)
+                return
+            while block := member.read(UNPACKED_BLOCK_BYTES):
+                stream.unpacked_bytes += len(block)
+                progress(min(file.tell(), stream.size_bytes), stream.size_bytes)
+                yield block
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        stream.damage = f"the zip member {chosen.filename} is damaged ({error})"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FLOW_PHASES = ("s", "t", "f")
+_FLOW_CODES = [ord(letter) for letter in "stf"]
 PYTHON_CATEGORY = "python_function"
 OP_CATEGORY = "cpu_op"
 _NO_TEXT = msgspec.Raw(b"")
@@ -55,6 +55,17 @@ class _Event(msgspec.Struct, gc=False):
     dur: msgspec.Raw = _NO_TIME
     id: _Loose = MISSING
     args: _Arguments | None = _NO_ARGUMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class _Details:
+    """Arguments of the events that are no Python frames, and full columns made of them."""
+
+    arguments: list[_Arguments]
+    device: npt.NDArray[np.int32]
+    stream: npt.NDArray[np.int32]
+    correlation: npt.NDArray[np.int64]
+    external_id: npt.NDArray[np.int64]
 
 
 class MalformedChunkError(ValueError):
@@ -168,11 +179,10 @@ def whole_number(value: object) -> int:
 class ChunkDecoder:
     """Decodes chunks one after the other and numbers what it meets (names, categories, tracks, …)."""
 
-    def __init__(self, *, keep_arguments: bool = True) -> None:
+    def __init__(self) -> None:
         self._events = msgspec.json.Decoder(list[_Event])
         self._event = msgspec.json.Decoder(_Event)
         self._raws = msgspec.json.Decoder(list[msgspec.Raw])
-        self._keep_arguments = keep_arguments
         self._categories, self._names, self._tracks, self._texts = _Codes(), _Codes(), _Codes(), _Codes()
         self._streams = _StreamCodes()
         self._devices = _Devices()
@@ -223,27 +233,22 @@ class ChunkDecoder:
 
         count = len(events)
 
+        def every(name: str) -> Iterable[Any]:
+            return map(operator.attrgetter(name), events)
+
         def coded(values: Iterable[Any], codes: dict[Any, int]) -> npt.NDArray[np.int32]:
             return np.fromiter(map(codes.__getitem__, values), np.int32, count)
 
-        def every(name: str, items: Iterable[Any] = events) -> Iterable[Any]:
-            return map(operator.attrgetter(name), items)
-
-        arguments = [_NO_ARGUMENTS if item is None else item for item in every("args")]
-        external = _ids(every("external_id", arguments), count)
-        if b'"external id"' in body:
-            old = _ids(every("old_external_id", arguments), count)
-            external = np.where(external == MISSING, old, external)
         phase = np.fromiter(map(self._phases.__getitem__, every("ph")), np.uint8, count)
-        correlation = _ids(every("correlation", arguments), count)
-        flows = np.flatnonzero(np.isin(phase, [ord(letter) for letter in FLOW_PHASES]))
-        if len(flows):
-            correlation[flows] = _ids((events[row].id for row in flows.tolist()), len(flows))
         category = coded(every("cat"), self._categories)
+        # Python frames are most of many traces and have nothing in their arguments that becomes a column.
+        frame = self._categories.get(PYTHON_CATEGORY, -1)
+        rows = np.flatnonzero(category != frame)
+        details = self._details(events, rows, phase, b'"external id"' in body)
         times = to_nanoseconds(list(every("ts")))
         durations = to_nanoseconds(list(every("dur")))
-        op_row, op_codes = self._ops(arguments, category)
-        kept_row, kept_end, kept_text = self._kept(body, separator, phase, category, arguments)
+        op_row, op_codes = self._ops(details.arguments, rows, category)
+        kept_row, kept_end, kept_text = self._kept(body, separator, phase, rows, details.arguments)
         return DecodedChunk(
             count=count,
             phase=phase,
@@ -252,10 +257,10 @@ class ChunkDecoder:
             track=coded(zip(every("pid"), every("tid"), strict=True), self._tracks),
             ts_ns=times.values,
             dur_ns=durations.values,
-            device=coded(every("device", arguments), self._devices),
-            stream=coded(every("stream", arguments), self._streams),
-            correlation=correlation,
-            external_id=external,
+            device=details.device,
+            stream=details.stream,
+            correlation=details.correlation,
+            external_id=details.external_id,
             op_row=op_row,
             op_codes=op_codes,
             kept_row=kept_row,
@@ -274,42 +279,73 @@ class ChunkDecoder:
             ),
         )
 
+    def _details(
+        self, events: list[_Event], rows: npt.NDArray[np.int64], phase: npt.NDArray[np.uint8], old_ids: bool
+    ) -> _Details:
+        """Columns that come from the arguments of the events in ``rows``; all others have none."""
+        import numpy as np
+
+        chosen = [events[row] for row in rows.tolist()] if len(rows) < len(events) else events
+        arguments = [_NO_ARGUMENTS if item.args is None else item.args for item in chosen]
+
+        def spread(values: npt.NDArray[Any], absent: int) -> npt.NDArray[Any]:
+            column = np.full(len(events), absent, values.dtype)
+            column[rows] = values
+            return column
+
+        def coded(name: str, codes: dict[Any, int]) -> npt.NDArray[np.int32]:
+            return np.fromiter(map(codes.__getitem__, every(name)), np.int32, len(arguments))
+
+        def every(name: str) -> Iterable[Any]:
+            return map(operator.attrgetter(name), arguments)
+
+        external = _ids(every("external_id"), len(arguments))
+        if old_ids:
+            external = np.where(external == MISSING, _ids(every("old_external_id"), len(arguments)), external)
+        correlation = spread(_ids(every("correlation"), len(arguments)), MISSING)
+        flows = np.flatnonzero(np.isin(phase, _FLOW_CODES))
+        if len(flows):
+            correlation[flows] = _ids((events[row].id for row in flows.tolist()), len(flows))
+        return _Details(
+            arguments,
+            spread(coded("device", self._devices), -1),
+            spread(coded("stream", self._streams), -1),
+            correlation,
+            spread(external, MISSING),
+        )
+
     def _ops(
-        self, arguments: Sequence[_Arguments], category: npt.NDArray[np.int32]
+        self, arguments: Sequence[_Arguments], rows: npt.NDArray[np.int64], category: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Rows of host ops with recorded inputs, and a code a row for dims, types, strides and concrete inputs."""
         import numpy as np
 
         wanted = [code for name, code in self._categories.items() if OP_CATEGORY in name.lower()]
-        rows: list[int] = []
+        op_rows: list[int] = []
         codes: list[int] = []
         texts = self._texts
-        for row in np.flatnonzero(np.isin(category, wanted)).tolist():
-            item = arguments[row]
+        for place in np.flatnonzero(np.isin(category[rows], wanted)).tolist():
+            item = arguments[place]
             if item.dims is _NO_TEXT and item.types is _NO_TEXT and item.concrete is _NO_TEXT:
                 continue
-            rows.append(row)
+            op_rows.append(place)
             for raw in (item.dims, item.types, item.strides, item.concrete):
                 codes.append(-1 if raw is _NO_TEXT else texts[bytes(raw)])
-        return np.array(rows, np.int32), np.array(codes, np.int32).reshape(-1, 4)
+        return rows[np.array(op_rows, np.int64)].astype(np.int32), np.array(codes, np.int32).reshape(-1, 4)
 
     def _kept(
         self,
         body: bytes,
         separator: bytes | None,
         phase: npt.NDArray[np.uint8],
-        category: npt.NDArray[np.int32],
+        rows: npt.NDArray[np.int64],
         arguments: Sequence[_Arguments],
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], bytes]:
         """The text of each event that has arguments, Python frames and arrows excepted, compressed."""
         import numpy as np
 
-        if not self._keep_arguments:
-            return np.empty(0, np.int32), np.empty(0, np.int32), b""
-        unwanted = [code for name, code in self._categories.items() if name == PYTHON_CATEGORY]
-        keep = ~np.isin(category, unwanted) & ~np.isin(phase, [ord(letter) for letter in FLOW_PHASES])
-        rows = np.flatnonzero(keep)
-        rows = rows[[arguments[row] is not _NO_ARGUMENTS for row in rows.tolist()]] if len(rows) else rows
+        given = np.fromiter((item is not _NO_ARGUMENTS for item in arguments), np.bool_, len(arguments))
+        rows = rows[given & ~np.isin(phase[rows], _FLOW_CODES)]
         if not len(rows):
             return rows.astype(np.int32), np.empty(0, np.int32), b""
         starts = self._starts(body, separator, len(phase))

@@ -98,15 +98,16 @@ def looks_like_trace(path: Path) -> bool:
         return True
     seen = b""
     try:
-        for block in open_stream(path).blocks:
-            seen += block
-            if b'"traceEvents"' in seen:
-                return True
-            start = seen.lstrip(b"\xef\xbb\xbf \t\r\n")
-            if start[:1] == b"[":
-                return b'"ph"' in start[: 1 << 16]
-            if len(seen) > _PEEK_BYTES or start[:1] not in (b"{", b""):
-                return False
+        with open_stream(path) as stream:
+            for block in stream.blocks:
+                seen += block
+                if b'"traceEvents"' in seen:
+                    return True
+                start = seen.lstrip(b"\xef\xbb\xbf \t\r\n")
+                if start[:1] == b"[":
+                    return b'"ph"' in start[: 1 << 16]
+                if len(seen) > _PEEK_BYTES or start[:1] not in (b"{", b""):
+                    return False
     except UserInputError:
         return False
     # Nothing at all in a file with a trace's place is reported as an empty trace, not passed over.

@@ -151,9 +151,13 @@ class Framer:
                 self.metadata, self.bare_list = scanner.metadata, scanner.bare_list
                 return found
         data = bytes(buffer)
+        found = scanner.scan_to_end(data)
+        if found is not None:
+            self.metadata, self.bare_list = scanner.metadata, scanner.bare_list
+            return found
         if not data.strip(_WHITE + b"\xef\xbb\xbf\0"):
             raise FormatError("trace is empty", 0, empty=True)
-        if scanner.complete(data):
+        if scanner.closed:
             raise FormatError("there is no traceEvents list in this JSON file", scanner.position)
         raise FormatError("the file ends before its events begin", len(data), cut_off=True)
 
@@ -165,7 +169,7 @@ class _HeadScanner:
     metadata: dict[str, object] = field(default_factory=dict)
     bare_list: bool = False
     position: int = -1
-    _closed: bool = False
+    closed: bool = False
     _wanted: int = 0
 
     def scan(self, data: bytes) -> int | None:
@@ -180,10 +184,10 @@ class _HeadScanner:
         self._wanted = max(len(data) + 1, self.position + 2 * (len(data) - self.position))
         return None
 
-    def complete(self, data: bytes) -> bool:
+    def scan_to_end(self, data: bytes) -> int | None:
+        """Scan when no more bytes will come."""
         self._wanted = 0
-        self.scan(data)
-        return self._closed
+        return self.scan(data)
 
     def _enter(self, data: bytes) -> bool:
         start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
@@ -204,7 +208,7 @@ class _HeadScanner:
         """Read one key; return the offset of the first event, -1 to go on, None when more bytes are needed."""
         at = skip_between(data, self.position)
         if data[at : at + 1] == b"}":
-            self._closed = True
+            self.closed = True
             self.position = at
             return None
         key_end = end_of_value(data, at)

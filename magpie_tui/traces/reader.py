@@ -70,7 +70,8 @@ def read_columns(
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _Reading(path, salvage, cancelled, service).read(open_stream(path, progress))
+        with open_stream(path, progress) as stream:
+            return _Reading(path, salvage, cancelled, service).read(stream)
     finally:
         if collecting:
             gc.enable()
