@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from magpie_tui.workspaces.values import as_count, as_list, as_mapping, as_number
 
@@ -149,6 +150,20 @@ def percentile_name(percent: float) -> str | None:
     return "median_ms" if percent == 50 else f"p{percent:g}_ms"
 
 
+@lru_cache(maxsize=1024)
+def _flat_key(name: str) -> tuple[str, str | None] | None:
+    """Read a key such as ``p99_ttft_ms``: metric and statistic, or None."""
+    match = _FLAT_KEY.fullmatch(name)
+    return None if match is None else (_METRIC_NAMES[match["metric"]], statistic_name(match["statistic"]))
+
+
+@lru_cache(maxsize=1024)
+def _nested_key(name: str) -> str | None:
+    """Read a key such as ``p99_ms``: the statistic, or None."""
+    match = _NESTED_KEY.fullmatch(name)
+    return None if match is None else statistic_name(match["statistic"])
+
+
 class FigureReader:
     """Collects figures from several places of one report; the first place that has a value wins."""
 
@@ -186,9 +201,11 @@ class FigureReader:
             if name in _METRIC_NAMES and isinstance(value, Mapping):
                 self._add_nested(_METRIC_NAMES[name], as_mapping(value))
                 continue
-            flat = _FLAT_KEY.fullmatch(name)
+            if not name.endswith("_ms"):
+                continue
+            flat = _flat_key(name)
             if flat is not None:
-                self._set_latency(_METRIC_NAMES[flat["metric"]], statistic_name(flat["statistic"]), value)
+                self._set_latency(*flat, value)
                 continue
             listed = _PERCENTILE_LIST.fullmatch(name)
             if listed is not None:
@@ -196,9 +213,9 @@ class FigureReader:
 
     def _add_nested(self, metric: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
-            match = _NESTED_KEY.fullmatch(key.lower())
-            if match is not None:
-                self._set_latency(metric, statistic_name(match["statistic"]), value)
+            statistic = _nested_key(key.lower())
+            if statistic is not None:
+                self._set_latency(metric, statistic, value)
             elif key.lower() == "percentiles_ms":
                 self._add_percentiles(metric, value)
 
