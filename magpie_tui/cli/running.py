@@ -147,8 +147,9 @@ def _handled(interruptions: _Interruptions) -> Iterator[None]:
     try:
         yield
     finally:
+        # All is stopped then, and the process about to end: a late signal is not to change its exit status.
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler if interruptions.first is None else signal.SIG_IGN)
     if interruptions.first is not None:
         handler = before[interruptions.first]
         if callable(handler):
