@@ -76,9 +76,10 @@ class ArrowSource:
                 raise InternalError(f"the field {self._key_field} does not name every row")
             table = table.take(by_key)
             natural[by_key.to_numpy()] = np.arange(count, dtype=np.int64)
-        self._table = table.combine_chunks()
+        self._table = table if table.num_rows and table[0].num_chunks == 1 else table.combine_chunks()
         self._natural = natural
         self._sort_values = {}
+        self._ranges: dict[str, tuple[float, float] | None] = {}
         self._version += 1
         self.apply(self.arrange(self._arrangement.sort, self._arrangement.filter))
 
@@ -199,14 +200,14 @@ class ArrowSource:
         return [{name: _json_scalar(values[row]) for name, values in columns.items()} for row in range(len(chosen))]
 
     def number_range(self, column_id: str) -> tuple[float, float] | None:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        values = self._table[column_id]
-        if pa.types.is_floating(values.type):
-            values = values.filter(pc.invert(pc.is_nan(values)))
-        least, greatest = pc.min_max(values).as_py().values()
-        return None if least is None else (least, greatest)
+        if column_id not in self._ranges:
+            # NaN is passed over unless there is nothing else.
+            least, greatest = pc.min_max(self._table[column_id]).as_py().values()
+            known = least is not None and least == least
+            self._ranges[column_id] = (least, greatest) if known else None
+        return self._ranges[column_id]
 
 
 def _column_holds(values: pa.ChunkedArray, word: FilterWord) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from magpie_tui.tui.widgets.table_source import SortKey, TableColumn, TableRow, 
 GUTTER = 2
 """Cells left of the first column: ``>`` for the cursor, ``*`` for a mark."""
 
-_SAMPLE_ROWS = 200
+_SAMPLE_ROWS = 160
 _WIDE_VIEWPORT = 100
 
 Span = tuple[int, int, Tone]
@@ -150,9 +150,9 @@ def place_columns(
 def measure_columns(source: TableSource) -> dict[str, int]:
     """Cells that each column needs: for numbers from the extremes, for texts from a sample of the rows."""
     sample = list(source.rows(0, _SAMPLE_ROWS))
-    step = max(1, source.row_count // 50)
-    for position in range(_SAMPLE_ROWS, source.row_count, step):
-        sample.extend(source.rows(position, 1))
+    for part in (1, 2, 3):
+        position = max(_SAMPLE_ROWS, source.row_count * part // 4)
+        sample.extend(source.rows(position, _SAMPLE_ROWS // 4))
     needed = {}
     for index, column in enumerate(source.columns):
         widest = max((cell_len(row.cells[index]) for row in sample), default=0)

@@ -1,0 +1,1 @@
+"""Measurements of the program against its budgets and against other programs."""
