@@ -74,8 +74,9 @@ class CarefulReader:
         if not self.ended and not self._buffer and self._finish_at_once(data):
             return
         self.feed(data)
+        while not self.ended and self._buffer and self._skip_event(0):
+            self._read_events()
         if not self.ended and self._buffer:
-            self._give_up_on(self._buffer)
             self.cut_at = self.position
             self._buffer = b""
 
@@ -98,11 +99,15 @@ class CarefulReader:
         return False
 
     def _read_events(self) -> None:
+        while self._read_until_damage():
+            pass
+
+    def _read_until_damage(self) -> bool:
+        """Use whole events up to one that is not JSON, which is passed over; True when there was one."""
         buffer = self._buffer
         position = skip_between(buffer, 0)
-        first = position
-        overlong = False
         spans: list[tuple[int, int]] = []
+        overlong = False
         while position < len(buffer):
             if buffer[position : position + 1] in (b"]", b"}"):
                 self.ended = True
@@ -113,69 +118,67 @@ class CarefulReader:
                 break
             spans.append((position, end))
             position = skip_between(buffer, end)
-        if spans:
-            self._decode(buffer, first, spans)
-        base = self.position
-        self.position += position
+        damaged_at = self._decode(buffer, spans)
+        if damaged_at is not None:
+            self.ended = False
+            if not self._skip_event(damaged_at):
+                # Nothing tells where the next event begins but the damaged one's own end.
+                self._count(self.position + damaged_at)
+                self._drop(skip_between(buffer, next(end for start, end in spans if start == damaged_at)))
+            return True
         if self.ended:
             # A brace here closes an object whose list was never closed.
             skip = 1 if buffer[position : position + 1] == b"]" else 0
             self.tail += buffer[position + skip :]
-            self.position = base + position + skip
+            self.position += position + skip
             self._buffer = b""
-        else:
-            self._buffer = buffer[position:]
-            if overlong:
-                self._buffer = self._give_up_on(self._buffer)
+            return False
+        self._drop(position)
+        return overlong and self._skip_event(0)
 
-    def _give_up_on(self, buffer: bytes) -> bytes:
-        """Use what stands between the usual separators of a text without a visible end; return the last piece.
+    def _drop(self, size: int) -> None:
+        self._buffer = self._buffer[size:]
+        self.position += size
 
-        ``position`` moves on to that piece.
-        """
-        border = self.separator
-        if border is None or border not in buffer:
-            return buffer
-        if not self.salvage:
-            raise DamagedEventError("an event has no end", self.position)
-        pieces = buffer.split(border)
-        for index, piece in enumerate(pieces[:-1]):
-            self._decode_one((b"{" if index else b"") + piece + b"}", self.position - (index > 0))
-            self.position += len(piece) + len(border)
-        self.position -= 1
-        return b"{" + pieces[-1]
-
-    def _decode_one(self, text: bytes, place: int) -> bool:
+    def _skip_event(self, start: int) -> bool:
+        """Pass over the event at ``start`` of the buffer, up to the next usual border; False when there is none."""
+        border = -1 if self.separator is None else self._buffer.find(self.separator, start)
+        if border < 0 or self.separator is None:
+            return False
+        place = self.position + start
         try:
-            chunk = self.decoder.decode(text, None)
+            self.take(self.decoder.decode(self._buffer[start : border + 1], None), place)
         except MalformedChunkError as error:
             if not self.salvage:
                 raise DamagedEventError(str(error), place) from error
-            self.malformed += 1
-            if self.first_malformed_at is None:
-                self.first_malformed_at = place
-            return False
-        self.take(chunk, place)
+            self._count(place)
+        self._drop(border + len(self.separator) - 1)
         return True
 
-    def _decode(self, buffer: bytes, first: int, spans: list[tuple[int, int]]) -> None:
+    def _count(self, place: int) -> None:
+        self.malformed += 1
+        if self.first_malformed_at is None:
+            self.first_malformed_at = place
+
+    def _decode(self, buffer: bytes, spans: list[tuple[int, int]]) -> int | None:
+        """Use the events at ``spans`` up to the first that is not JSON, and return where that one stands."""
+        if not spans:
+            return None
+        first, last = spans[0][0], spans[-1][1]
         try:
-            self.take(self.decoder.decode(buffer[first : spans[-1][1]], self.separator), self.position + first)
-            return
+            self.take(self.decoder.decode(buffer[first:last], self.separator), self.position + first)
+            return None
         except MalformedChunkError:
             pass
         for start, end in spans:
-            text = buffer[start:end]
-            pieces = [text] if self.separator is None else text.split(self.separator)
-            if len(pieces) == 1 or not self.salvage:
-                self._decode_one(text, self.position + start)
-                continue
-            # An unbalanced quote has swallowed its neighbours.
-            place = self.position + start
-            for index, piece in enumerate(pieces):
-                whole = (b"{" if index else b"") + piece + (b"}" if index < len(pieces) - 1 else b"")
-                self._decode_one(whole, place - (index > 0))
-                place += len(piece) + len(self.separator or b"")
+            try:
+                chunk = self.decoder.decode(buffer[start:end], None)
+            except MalformedChunkError as error:
+                if not self.salvage:
+                    raise DamagedEventError(str(error), self.position + start) from error
+                return start
+            self.take(chunk, self.position + start)
+        return None
 
 
 def _closes_object(rest: bytes) -> bool:

@@ -128,3 +128,9 @@ def _exact(text: bytes) -> tuple[int, str]:
     if abs(nanoseconds) >= WRAPPED_FROM_NS:
         return MISSING, "wrapped"
     return nanoseconds, "fine"
+
+
+def microseconds(nanoseconds: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Convert to the float64 that parsing the decimal µs gives, also beyond 2**53 ns."""
+    whole = nanoseconds // 1000
+    return whole + (nanoseconds - whole * 1000) / 1000

@@ -77,7 +77,7 @@ def rendered(items: list[dict[str, Any]], form: str) -> str:
     return json.dumps({"traceEvents": items}, separators=(",", ":") if form == "compact" else None)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
 @given(st.lists(events, max_size=12), forms, st.sampled_from([64, 200, 1 << 20]))
 def test_agrees_with_the_obvious_reader(tmp_path: Path, items: list[dict[str, Any]], form: str, chunk: int) -> None:
     text = rendered(items, form)
