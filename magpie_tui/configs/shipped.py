@@ -33,13 +33,13 @@ class ShippedConfig:
 
 
 def shipped_directory() -> Path:
-    """Return the directory of the shipped configs: the checkout's, or the one in the installed package.
+    """Return the directory of the shipped configs: the installed package's, or the checkout's.
 
     Raises:
         UserInputError: It is in neither place: the installation is damaged.
     """
     package = Path(__file__).resolve().parent.parent
-    for directory in (package.parent / "configs", package / "data" / "configs"):
+    for directory in (package / "data" / "configs", package.parent / "configs"):
         if (directory / "benchmarks").is_dir():
             return directory
     raise UserInputError(

@@ -209,7 +209,13 @@ def test_light_modules_only(kernel: Path) -> None:
         "print('loaded:', *sorted(sys.modules), file=sys.stderr)\n"
         "sys.exit(status)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=kernel.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=kernel.parent,
+        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
+    )
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.split("loaded:")[1].split())
     assert not loaded & {"numpy", "pandas", "pyarrow", "torch", "textual", "rich", "asyncio"}

@@ -99,7 +99,7 @@ def run(data: bytes, kind: ConfigKind | None) -> None:
         effective_of(check, environment={})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(YAMLISH, st.sampled_from([None, *CONFIG_KINDS]))
 def test_random_text_gives_problems_only(text: str, kind: ConfigKind | None) -> None:
     run(text.encode("utf-8", "surrogatepass"), kind)
@@ -111,14 +111,14 @@ def test_random_bytes_give_problems_only(data: bytes) -> None:
     run(data, None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TREES, st.sampled_from(CONFIG_KINDS))
 def test_any_tree_under_any_key_gives_problems_only(tree: object, kind: ConfigKind) -> None:
     top = {"kernel": {"kernels": [tree]}, "benchmark": {"benchmark": tree}, "framework": {"performance": tree}}[kind]
     run(yaml.safe_dump(top, allow_unicode=True).encode("utf-8", "surrogatepass"), kind)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.recursive(
         st.one_of(st.booleans(), st.integers(-(10**9), 10**9), st.text(max_size=10), st.none()),
