@@ -84,8 +84,7 @@ class MagpieApp(FrameActions):
         for palette in themes.THEMES:
             self.register_theme(palette)
         self.theme = themes.choose_theme(services.environment, state_directory())
-        if self.traits.remote:
-            self.animation_level = "none"
+        self.animation_level = "none"
         for place in PLACES:
             self.add_mode(place.name, lambda name=place.name: self._open_place(name))  # type: ignore[misc]
 

@@ -130,17 +130,27 @@ def _character_names() -> frozenset[str]:
 
 
 def _refuse_conflicts(keymap: Mapping[str, str], lines: Mapping[str, yaml.Node], actions: Registry, path: Path) -> None:
-    """Refuse two actions of one target on one key, and a key of the frame that would hide another for good."""
+    """Refuse two actions of one target on one key, and keys that an action of higher priority would always take.
+
+    A key of the frame may have another meaning in an inner part, as in the defaults: the inner one wins there.
+    """
+
+    def keys_of(action: Action) -> list[str]:
+        return keymap[action.id].split(",") if action.id in keymap else list(action.keys)
+
+    everywhere = {key: action for action in actions if action.priority for key in keys_of(action)}
     taken: dict[tuple[str, str], Action] = {}
-    ordered = sorted(actions, key=lambda action: action.id in keymap)
-    for action in ordered:
-        keys = keymap[action.id].split(",") if action.id in keymap else list(action.keys)
-        for key in keys:
+    for action in actions:
+        for key in keys_of(action):
             other = taken.setdefault((action.target, key), action)
-            if other is not action and (action.id in keymap or other.id in keymap):
-                raise _problem(
-                    f"{key_text(key)} would do two things: {other.id} and {action.id}",
-                    path,
-                    lines.get(action.id, lines.get(other.id, next(iter(lines.values())))),
-                    f"give {other.id} another key too, or none: []",
-                )
+            if other is action:
+                other = everywhere.get(key, action)
+            if other is action or not {action.id, other.id} & keymap.keys():
+                continue
+            node = lines[action.id if action.id in keymap else other.id]
+            raise _problem(
+                f"{key_text(key)} would do two things: {other.id} and {action.id}",
+                path,
+                node,
+                "give one of them another key, or none: []",
+            )

@@ -275,7 +275,7 @@ def status(app: MagpieApp) -> str:
     """Return the message in row 26."""
     for screen in reversed(app.screen_stack):
         for row in screen.query(StatusRow):
-            return row.message
+            return str(row.message)
     return ""
 
 

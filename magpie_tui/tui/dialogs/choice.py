@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.dialogs.base import Dialog
+from magpie_tui.tui.widgets.calm_input import CalmInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ class ChoiceDialog(Dialog[str]):
     def compose_content(self) -> ComposeResult:
         """The filter and the list."""
         if self._has_filter:
-            yield Input(placeholder="filter", compact=True)
+            yield CalmInput(placeholder="filter")
         yield ChoiceList(markup=False, classes="scrolls")
 
     def on_mount(self) -> None:

@@ -68,6 +68,7 @@ class HomeList(ChoiceList):
 
     DEFAULT_CSS = """
     HomeList { height: 1fr; max-height: 100%; }
+    HomeList > .option-list--option { padding: 0; }
     """
 
     class Opened(Message):

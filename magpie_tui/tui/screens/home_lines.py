@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from magpie_tui.tui.background import MachineReading
     from magpie_tui.workspaces.browse import WorkspaceSummary
 
+MOST_LIVE = 6
 MOST_ENDED = 5
 MOST_RESULTS = 5
 MOST_PROBLEMS = 6
@@ -82,7 +83,9 @@ def home_lines(state: HomeState, now: datetime) -> list[HomeLine]:
     else:
         live = [run for run in state.runs if not run.is_over]
         over = [run for run in state.runs if run.is_over]
-    lines += [_run_line(run, now) for run in live]
+    lines += [_run_line(run, now) for run in live[:MOST_LIVE]]
+    if len(live) > MOST_LIVE:
+        lines.append(_note("live", f"{len(live) - MOST_LIVE} more: 2 shows all"))
     if state.runs is not None and not live:
         lines.append(_note("runs", "nothing runs"))
     if over:
@@ -90,7 +93,8 @@ def home_lines(state: HomeState, now: datetime) -> list[HomeLine]:
     lines += _result_lines(state, now)
     lines += _problem_lines(state)
     lines += _begin_lines(state)
-    return lines
+    # A directory that is reached by two ways shows its runs and results once.
+    return list({line.key: line for line in reversed(lines)}.values())[::-1]
 
 
 def _result_lines(state: HomeState, now: datetime) -> list[HomeLine]:

@@ -27,21 +27,22 @@ _LETTERS = {
     "?": "unreadable",
 }
 
-_GPU_COLUMNS = (
-    Column("GPU", "right"),
-    Column("model", shrink=True),
-    Column("arch"),
-    Column("state"),
-    Column("busy %", "right"),
-    Column("used GB", "right"),
-    Column("of", "right"),
-    Column("core MHz", "right"),
-    Column("max", "right"),
-    Column("W", "right"),
-    Column("cap", "right"),
-    Column("C", "right"),
-    Column("held down by", shrink=True),
+_GPU_COLUMNS: tuple[tuple[Column, int], ...] = (
+    (Column("GPU", "right"), 0),
+    (Column("model", shrink=True), 0),
+    (Column("arch"), 120),
+    (Column("state"), 0),
+    (Column("busy %", "right"), 0),
+    (Column("used GB", "right"), 70),
+    (Column("of", "right"), 80),
+    (Column("core MHz", "right"), 0),
+    (Column("max", "right"), 120),
+    (Column("W", "right"), 76),
+    (Column("cap", "right"), 120),
+    (Column("C", "right"), 0),
+    (Column("held down by", shrink=True), 90),
 )
+"""Columns of the GPU table, each with the width from which it is shown."""
 
 
 def _heading(title: str) -> Content:
@@ -99,19 +100,26 @@ def _gpu_lines(machine: Machine, our_pids: frozenset[int], width: int) -> list[L
         if part
     )
     lines = [Content.assemble(("GPUs", "bold $primary"), "  ", (printable(driver), "$quiet"))]
-    lines += _table(_GPU_COLUMNS, [_gpu_row(gpu, our_pids) for gpu in machine.gpus], width)
+    shown = [index for index, (_column, needed) in enumerate(_GPU_COLUMNS) if width >= needed]
+    cells = [_gpu_row(gpu, our_pids) for gpu in machine.gpus]
+    columns = [_GPU_COLUMNS[index][0] for index in shown]
+    lines += _table(columns, [[row[index] for index in shown] for row in cells], width)
+    return [*lines, "", *_process_lines(machine, our_pids, width)]
+
+
+def _process_lines(machine: Machine, our_pids: frozenset[int], width: int) -> list[Line]:
     rows = [
         (
             gpu.index,
             process.pid,
             process.name,
             format_bytes(process.memory_bytes),
-            "ours" if process.ours or process.pid in our_pids else "somebody else's",
+            "ours" if process.ours or process.pid in our_pids else "not ours",
         )
         for gpu in machine.gpus
         for process in gpu.processes or ()
     ]
-    lines += ["", _heading("Who uses them")]
+    lines: list[Line] = [_heading("Who uses them")]
     if rows:
         columns = (Column("GPU", "right"), Column("pid", "right"), Column("process", shrink=True))
         lines += _table((*columns, Column("memory", "right"), Column("whose")), rows, width)

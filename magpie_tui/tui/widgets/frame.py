@@ -273,7 +273,8 @@ def footer_parts(actions: Sequence[ActiveAction], width: int) -> list[tuple[str,
         (last if active.action.id == "app.show_help" else shown).append(part)
 
     def used(parts: list[tuple[str, str, bool]]) -> int:
-        return sum(len(key) + len(label) + 1 for key, label, _possible in parts) + 2 * max(0, len(parts) - 1)
+        words = sum(len(key) + len(label) + (1 if possible else 3) for key, label, possible in parts)
+        return words + 2 * max(0, len(parts) - 1)
 
     while shown and used(shown + last) > width:
         shown.pop()
@@ -293,14 +294,14 @@ class FooterRow(Row):
         super().on_mount()
 
     def text(self, width: int) -> Content:
-        """Key and word pairs; impossible ones are struck out with brackets of their own."""
+        """Key and word pairs; what is impossible now stands in brackets."""
         from magpie_tui.tui.actions import active_actions
 
         parts: list[str | tuple[str, str]] = []
         for key, label, possible in footer_parts(active_actions(self.screen), width):
             if parts:
                 parts.append("  ")
-            parts += [(key, "$foreground bold" if possible else "$rule"), (f" {label}", "" if possible else "$rule")]
+            parts += [(key, "$foreground bold"), f" {label}"] if possible else [(f"({key} {label})", "$rule")]
         return Content.assemble(*parts)
 
 

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from magpie_tui.basics.options import OptionSpec, OptionValue, Values, check_values, command_words, format_option
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.actions import bindings_for
+from magpie_tui.tui.widgets.calm_input import CalmInput
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -76,7 +77,7 @@ class Field(Horizontal):
     Field > Input {{ background: $panel; }}
     Field > Input:focus {{ background: $block-cursor-background; }}
     Field > .note {{ column-span: 2; height: auto; color: $quiet; padding-left: {LABEL_WIDTH}; display: none; }}
-    Field:focus-within > .note, Field.-wrong > .note {{ display: block; }}
+    Field.-focused > .note, Field.-wrong > .note {{ display: block; }}
     Field.-wrong > .note {{ color: $error; }}
     """
 
@@ -96,8 +97,16 @@ class Field(Horizontal):
             yield ChoiceField(words, text)
         else:
             placeholder = format_option(self.spec, self.spec.default)
-            yield Input(text, placeholder=placeholder, compact=True, select_on_focus=False)
+            yield CalmInput(text, placeholder=placeholder, select_on_focus=False)
         yield Static(Content(printable(self.spec.help)), classes="note", markup=False)
+
+    def on_descendant_focus(self) -> None:
+        """Show the help."""
+        self.add_class("-focused")
+
+    def on_descendant_blur(self) -> None:
+        """Hide the help."""
+        self.remove_class("-focused")
 
     @property
     def text(self) -> str:
