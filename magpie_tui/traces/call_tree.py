@@ -115,8 +115,8 @@ def _work_rows(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> npt.NDArra
     launching = calls[table[columns.name[calls]]]
     if len(launching) or len(calls):
         return launching
-    ops = columns.is_category("cpu_op")
-    return rows[ops[rows]]
+    ops: npt.NDArray[np.int64] = rows[columns.is_category("cpu_op")[rows]]
+    return ops
 
 
 def _by_count(tracks: npt.NDArray[np.int32]) -> list[int]:
@@ -137,9 +137,7 @@ class _Level:
     parent: npt.NDArray[np.int64]
 
 
-def _levels(
-    rows: npt.NDArray[np.int64], start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]
-) -> Iterator[_Level]:
+def _levels(rows: npt.NDArray[np.int64], start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> Iterator[_Level]:
     """Yield the calls of one thread depth by depth; a call that runs over the end of its parent is left out."""
     import numpy as np
 

@@ -185,7 +185,9 @@ def _longest_run(
     begin: int | None = None
     for index in range(region[0], region[1] + 1):
         inside = index < region[1] and (
-            steps[index].has_context if context else steps[index].generation_requests > 0 and not steps[index].has_context
+            steps[index].has_context
+            if context
+            else steps[index].generation_requests > 0 and not steps[index].has_context
         )
         if inside and begin is None:
             begin = index
