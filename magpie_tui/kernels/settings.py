@@ -33,7 +33,8 @@ class TimingSettings:
     Attributes:
         budget_s: Time for one arm, starts of its processes included; None is 60 s on a CPU, 20 s on a GPU.
         fresh_interpreter: Every block is a new interpreter; otherwise a fork of one that has only imported PyTorch.
-        fewest_replicates, most_replicates: Blocks an arm. The budget does not go below the former, up to four budgets.
+        fewest_replicates, most_replicates: Blocks an arm. The budget does not end it before the former, unless four
+            budgets and ``overrun_s`` have passed.
         windows: Timed windows a block; fewer where they would take longer than the block's share of the budget.
         window_s: Shortest window, in seconds.
         warm_up_s: Longest warm-up of a block.
@@ -52,6 +53,7 @@ class TimingSettings:
     fresh_interpreter: bool = True
     fewest_replicates: int = 5
     most_replicates: int = 60
+    overrun_s: float = 60.0
     windows: int = 30
     window_s: float = 1e-3
     warm_up_s: float = 2.0

@@ -75,6 +75,8 @@ def paired(
     first = measurement.medians(baseline, phase=phase, seen=seen)
     second = measurement.medians(arm, phase=phase, control=control, seen=seen)
     common = sorted(first.keys() & second.keys())
+    if not common:
+        return {}
     ratios = paired_log_ratios([first[number] for number in common], [second[number] for number in common])
     return dict(zip(common, ratios, strict=True))
 
@@ -222,7 +224,7 @@ class Schedule:
         """Say what ends the schedule, looking at widths only and never at what the intervals say."""
         if count is not None:
             return "count" if done >= count else None
-        if elapsed_s >= 4 * budget_s:
+        if elapsed_s >= 4 * budget_s + self._settings.overrun_s:
             return "budget"
         if done < self._settings.fewest_replicates:
             return None

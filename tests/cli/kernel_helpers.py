@@ -1,0 +1,58 @@
+"""Runs analyze and compare as real processes and reads what they leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import PROJECT_ROOT
+
+EXAMPLES = PROJECT_ROOT / "examples"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def workspace(self) -> Path:
+        """The directory that the last line names."""
+        last = self.stdout.splitlines()[-1]
+        assert last.startswith("Workspace: "), self
+        return Path(last.removeprefix("Workspace: "))
+
+    def report(self, mode: str) -> Any:
+        """The report in the workspace."""
+        return json.loads((self.workspace / f"{mode}_report.json").read_text())
+
+
+def magpie(*arguments: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 240) -> Finished:
+    """Run ``magpie-tui`` to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "magpie_tui", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT), **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def write_config(directory: Path, *entries: Mapping[str, object]) -> Path:
+    """Write a kernel config (JSON is YAML)."""
+    path = directory / "kernels.yaml"
+    path.write_text(json.dumps({"kernels": list(entries)}))
+    return path

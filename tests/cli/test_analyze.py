@@ -1,0 +1,180 @@
+"""``magpie-tui analyze`` as a real process: states, exit codes, reports, logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kernel_helpers import EXAMPLES, magpie, write_config
+
+
+def program(command: list[str], **more: object) -> dict[str, object]:
+    """Return the entry of a program without a source."""
+    return {"id": "k", "type": "cpp", "testcase_command": command, **more}
+
+
+def test_a_program_that_its_testcase_proves(tmp_path: Path) -> None:
+    done = magpie("analyze", "-k", EXAMPLES / "cpp_vector_add" / "analyze.yaml", "-o", "out", cwd=tmp_path)
+    assert done.status == 0, done
+    for line in (
+        "Kernel: vector_add",
+        "Type: CPP",
+        "Compiling: SUCCESS",
+        "Correctness: SUCCESS",
+        "Performance: SKIPPED",
+    ):
+        assert line in done.stdout.splitlines()
+    assert "State: correct (proved by testcase)" in done.stdout
+    assert done.workspace.parent == tmp_path / "out"
+    (state,) = done.report("analyze")["results"]
+    gate = state["magpie_tui"]["gate"]
+    assert (state["score"], gate["proof"]) == (1.0, "testcase")
+    checks = {check["id"]: check for check in gate["checks"]}
+    assert checks["testcase"]["status"] == "pass"
+    assert all(checks[f"G{n}"]["status"] == "not_run" and checks[f"G{n}"]["reason"] for n in range(2, 16))
+    assert "PASSED: All 1024 elements correct." in (done.workspace / "logs/vector_add/testcase_1.stdout").read_text()
+    assert {"config.yaml", "record.json", "performance"} <= {path.name for path in done.workspace.iterdir()}
+    assert json.loads((done.workspace / "record.json").read_text())["status"] == "ended"
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "text"),
+    [
+        (["sh", "-c", "echo PASSED; echo it is wrong >&2; exit 3"], "incorrect", "it is wrong"),
+        (["sh", "-c", "kill -SEGV $$"], "crashed", "SIGSEGV"),
+        (["sleep", "600"], "timeout", "stopped after 1 s"),
+        (["./not_there"], "invalid", "could not be started"),
+    ],
+)
+def test_failing_testcases_have_their_own_states(tmp_path: Path, command: list[str], word: str, text: str) -> None:
+    config = write_config(tmp_path, program(command, timeout_seconds=1 if word == "timeout" else 60))
+    done = magpie("analyze", "-k", config, "-o", "out", cwd=tmp_path)
+    assert done.status == 1
+    (state,) = done.report("analyze")["results"]
+    assert state["magpie_tui"]["state"] == word
+    assert text in state["errors"][0]
+    assert state["correctness_state"] == ("SKIPPED" if word == "invalid" else "FAILED")
+    assert state["performance_state"] == "SKIPPED"
+    assert state["score"] == 0.0
+
+
+def test_a_compile_failure_is_no_correctness(tmp_path: Path) -> None:
+    failing = ["sh", "-c", "echo error: no such thing >&2; exit 1"]
+    config = write_config(tmp_path, program(["true"], compile_command=failing))
+    done = magpie("analyze", "-k", config, "-o", "out", cwd=tmp_path)
+    assert done.status == 1
+    (state,) = done.report("analyze")["results"]
+    assert (state["compiling_state"], state["correctness_state"]) == ("FAILED", "SKIPPED")
+    assert (state["compiling_result"]["success"], state["correctness_result"]) == (False, None)
+    assert "error: no such thing" in done.stdout
+
+
+def test_without_testcase_and_reference_nothing_is_proved(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text("class Model: pass\n")
+    entry = {"id": "k", "type": "pytorch", "source_files": ["kernel.py"]}
+    done = magpie("analyze", "-k", write_config(tmp_path, entry), "-o", "out", cwd=tmp_path)
+    assert done.status == 1
+    (state,) = done.report("analyze")["results"]
+    assert (state["correctness_state"], state["magpie_tui"]["state"]) == ("SKIPPED", "skipped")
+    assert "nothing establishes" in done.stdout
+
+
+def test_a_missing_compiler_is_named_before_anything_is_created(tmp_path: Path) -> None:
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    config = EXAMPLES / "simple_hip_test" / "analyze_default.yaml"
+    environment = {"PATH": str(empty), "ROCM_PATH": str(empty)}
+    done = magpie("analyze", "--kernel-config", config, "--no-perf", "-o", "out", cwd=tmp_path, env=environment)
+    assert (done.status, done.stdout) == (3, "")
+    assert "hipcc is not installed" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_kernel_that_cannot_be_judged_here_does_not_hide_the_other(tmp_path: Path) -> None:
+    lacking = program(["no-such-compiler-here", "x"], id="lacking")
+    done = magpie("analyze", "-k", write_config(tmp_path, lacking, program(["true"])), "-o", "out", cwd=tmp_path)
+    assert done.status == 1
+    words = [state["magpie_tui"]["state"] for state in done.report("analyze")["results"]]
+    assert words == ["skipped", "correct"]
+    assert "no-such-compiler-here is not installed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["kernel.hip"], "--testcase is required for analyze mode"),
+        ([], "there is nothing to judge"),
+        (["-k", "missing.yaml"], "missing.yaml"),
+        (["missing.hip", "-t", "true"], "not there"),
+        (["-k", "kernels.yaml", "-e", "container"], "this machine only"),
+        (["-k", "kernels.yaml", "--type", "fortran"], "fortran"),
+    ],
+)
+def test_wrong_arguments_are_bad_input(tmp_path: Path, arguments: list[str], text: str) -> None:
+    write_config(tmp_path, program(["true"]))
+    (tmp_path / "kernel.hip").write_text("")
+    done = magpie("analyze", *arguments, cwd=tmp_path)
+    assert (done.status, done.stdout) == (2, "")
+    assert text in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_json_is_the_report_and_nothing_else(tmp_path: Path) -> None:
+    done = magpie("analyze", "-k", write_config(tmp_path, program(["true"])), "-o", "out", "--json", cwd=tmp_path)
+    assert done.status == 0
+    assert json.loads(done.stdout)["mode"] == "analyze"
+
+
+def test_kernels_from_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "one.cpp").write_text("int main() { return 0; }\n")
+    arguments = ["one.cpp", "--type", "cpp", "-t", "./one", "--compile-cmd", "g++ -o one one.cpp", "--no-perf"]
+    done = magpie("analyze", *arguments, "--no-latency", "-o", "out", cwd=tmp_path)
+    assert done.status == 0, done
+    assert done.workspace.name.startswith("analyze_one_")
+
+
+def test_programs_run_without_the_scientific_packages(tmp_path: Path) -> None:
+    hiding = tmp_path / "hiding"
+    hiding.mkdir()
+    (hiding / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Hidden:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('pandas', 'pyarrow', 'textual', 'watchfiles', 'torch', 'scipy'):\n"
+        "            raise ModuleNotFoundError(f'hidden: {name}', name=name)\n"
+        "sys.meta_path.insert(0, Hidden())\n"
+    )
+    from tests.conftest import PROJECT_ROOT
+
+    environment = {"PYTHONPATH": f"{hiding}:{PROJECT_ROOT}"}
+    config = write_config(tmp_path, program(["true"]), program(["true"], id="k2"))
+    for mode in ("analyze", "compare"):
+        done = magpie(mode, "-k", config, "-o", "out", cwd=tmp_path, env=environment)
+        assert done.status == 0, done
+    entry = {"id": "k", "type": "pytorch", "source_files": ["k.py"], "reference": "k.py:Model"}
+    (tmp_path / "k.py").write_text("class Model: pass\n")
+    done = magpie("analyze", "-k", write_config(tmp_path, entry), "-o", "out", cwd=tmp_path, env=environment)
+    assert done.status == 3
+    assert "has no torch" in done.stderr
+
+
+@pytest.mark.torch
+def test_a_callable_against_its_reference_is_timed(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    config = EXAMPLES / "pytorch_softmax" / "analyze.yaml"
+    done = magpie("analyze", "-k", config, "--quick", "--budget", "1", "-o", "out", "--seed", "3", cwd=tmp_path)
+    assert done.status == 0, done
+    (state,) = done.report("analyze")["results"]
+    timing = state["magpie_tui"]["timing"]
+    assert (timing["quantity"], timing["cache"] in ("warm", "cold")) == ("call_time", True)
+    assert timing["replicates"] >= 5
+    assert 0 < timing["spread_us"]["min"] <= timing["median_us"] <= timing["spread_us"]["max"]
+    rows = [json.loads(line) for line in (done.workspace / "samples.jsonl").read_text().splitlines()]
+    timed = [row for row in rows if row["part"] == "timed"]
+    assert len(timed) == timing["windows"]
+    assert all(row["seen_ended_ns"] >= row["ended_ns"] > row["started_ns"] for row in timed)
+    record = json.loads((done.workspace / "record.json").read_text())
+    assert record["seeds"]["run"] == 3
+    assert [item["path"] for item in record["samples"]] == ["samples.jsonl"]

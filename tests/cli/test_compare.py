@@ -1,0 +1,173 @@
+"""``magpie-tui compare`` as a real process: who is judged, who is timed, who wins, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from magpie_tui.cli.compare import exit_code
+from magpie_tui.workspaces.reports import CompareReport
+from tests.cli.kernel_helpers import EXAMPLES, magpie, write_config
+
+BASE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = x
+        for _ in range(40):
+            y = y + x
+        return y
+def get_inputs(): return [torch.randn(64, 64)]
+"""
+FAST = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x * 41\n"
+WRONG = FAST.replace("41", "42")
+LATE = """
+import torch
+class Model(torch.nn.Module):
+    calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return x * (41 if self.calls < 60 else 42)
+"""
+
+
+def callables(directory: Path, **sources: str) -> Path:
+    """Write kernels and their config."""
+    entries = []
+    for name, source in sources.items():
+        (directory / f"{name}.py").write_text(source)
+        entries.append({"id": name, "type": "pytorch", "source_files": [f"{name}.py"]})
+    return write_config(directory, *entries)
+
+
+def words(report: Any) -> dict[str, str]:
+    """Return kernel id to state."""
+    states = report["results"]["kernel_results"]
+    return {state["extra"]["kernel_id"]: state["magpie_tui"]["state"] for state in states}
+
+
+@pytest.mark.torch
+def test_only_correct_kernels_are_timed_and_ranked(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    config = callables(tmp_path, base=BASE, fast=FAST, wrong=WRONG, late=LATE)
+    done = magpie("compare", "-k", config, "--baseline", "base", "--quick", "--budget", "1", "-o", "out", cwd=tmp_path)
+    assert done.status == 0, done
+    report = done.report("compare")
+    assert words(report) == {"base": "correct", "fast": "correct", "wrong": "incorrect", "late": "incorrect"}
+    results = report["results"]
+    scores = results["comparison_metrics"]["perf_scores"]
+    assert results["comparison_metrics"]["correctness"] == [True, True, False, False]
+    assert scores[0] == 1.0 and scores[1] > 0 and scores[2:] == [None, None]
+    assert {index for index, _ratio in results["rankings"]} == {0, 1}
+    verdict = results["kernel_results"][1]["magpie_tui"]["verdict"]
+    assert results["winner"] in (None, 1)
+    if results["winner"] == 1:
+        assert verdict["word"] == "faster"
+        assert verdict["confirmed_low"] > 1.0
+    late = results["kernel_results"][3]
+    assert "wrong when timed" in late["errors"][0] or "wrong later" in late["errors"][0]
+    rows = [json.loads(line) for line in (done.workspace / "samples.jsonl").read_text().splitlines()]
+    assert {row["kernel"] for row in rows} <= {"base", "fast", "late"}
+    assert any(row["control"] for row in rows)
+    assert report["magpie_tui"]["baseline"] == 0
+    assert all(row["kernel"] == "base" for row in rows if row["control"])
+
+
+@pytest.mark.torch
+def test_a_wrong_baseline_or_no_correct_candidate_is_a_no(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    config = callables(tmp_path, base=BASE, wrong=WRONG)
+    done = magpie("compare", "-k", config, "--quick", "-o", "out", cwd=tmp_path)
+    assert done.status == 1
+    results = done.report("compare")["results"]
+    assert (results["winner"], results["rankings"]) == (None, [])
+    assert "No winner: no correct candidate" in done.stdout
+    assert not (done.workspace / "samples.jsonl").exists()
+
+
+def test_the_smoke_pair_is_correct_and_has_no_winner(tmp_path: Path) -> None:
+    config = EXAMPLES / "cpp_vector_add" / "compare_o2_o3.yaml"
+    done = magpie("compare", "-k", config, "--baseline", "0", "-o", "out", cwd=tmp_path)
+    assert done.status == 0, done
+    report = done.report("compare")
+    assert report["results"]["comparison_metrics"] == {
+        "correctness": [True, True],
+        "all_correct": True,
+        "perf_scores": [None, None],
+    }
+    assert (report["results"]["winner"], report["results"]["rankings"]) == (None, [])
+    assert report["magpie_tui"]["reason"] == "no_performance_data"
+    assert "COMPARISON RESULTS" in done.stdout
+    assert magpie("compare", "-k", config, "--fail-on", "no_winner", "-o", "out", cwd=tmp_path).status == 1
+
+
+@pytest.mark.torch
+def test_data_for_one_of_two_kernels_names_no_winner(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "base.py").write_text(BASE)
+    config = write_config(
+        tmp_path,
+        {"id": "base", "type": "pytorch", "source_files": ["base.py"]},
+        {"id": "program", "type": "cpp", "testcase_command": ["true"]},
+    )
+    done = magpie("compare", "-k", config, "--quick", "-o", "out", cwd=tmp_path)
+    assert done.status == 0, done
+    report = done.report("compare")
+    assert words(report) == {"base": "correct", "program": "correct"}
+    assert (report["results"]["winner"], report["results"]["rankings"]) == (None, [])
+    assert report["results"]["comparison_metrics"]["perf_scores"] == [None, None]
+    assert report["magpie_tui"]["reason"] == "no_performance_data"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--baseline", "7"], "0 = a, 1 = b"),
+        (["--baseline", "c"], "there is no such kernel"),
+        (["--fail-on", "slowr"], "did you mean slower?"),
+    ],
+)
+def test_wrong_arguments_are_bad_input(tmp_path: Path, arguments: list[str], text: str) -> None:
+    entry = {"type": "cpp", "testcase_command": ["true"]}
+    config = write_config(tmp_path, {"id": "a", **entry}, {"id": "b", **entry})
+    done = magpie("compare", "-k", config, *arguments, cwd=tmp_path)
+    assert (done.status, done.stdout) == (2, "")
+    assert text in done.stderr
+
+
+def test_one_kernel_is_no_comparison(tmp_path: Path) -> None:
+    config = write_config(tmp_path, {"id": "a", "type": "cpp", "testcase_command": ["true"]})
+    done = magpie("compare", "-k", config, cwd=tmp_path)
+    assert done.status == 2
+    assert "at least two kernels" in done.stderr
+
+
+def state(word: str, verdict: str | None = None) -> dict[str, Any]:
+    """Return a kernel's state as a report holds it."""
+    correct = word == "correct"
+    return {
+        "correctness_state": "SUCCESS" if correct else "FAILED",
+        "correctness_result": {"success": correct, "errors": []},
+        "magpie_tui": {"state": word, "verdict": None if verdict is None else {"word": verdict}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("states", "fail_on", "status"),
+    [
+        ([state("correct"), state("correct", "faster")], (), 0),
+        ([state("correct"), state("correct", "inconclusive")], (), 0),
+        ([state("correct"), state("correct", "inconclusive")], ("inconclusive",), 1),
+        ([state("correct"), state("correct", "slower")], ("inconclusive",), 0),
+        ([state("correct"), state("correct", "faster"), state("incorrect")], (), 0),
+        ([state("correct"), state("correct", "faster"), state("incorrect")], ("incorrect",), 1),
+        ([state("incorrect"), state("correct")], (), 1),
+        ([state("correct"), state("incorrect")], (), 1),
+    ],
+)
+def test_exit_status(states: list[dict[str, Any]], fail_on: tuple[str, ...], status: int) -> None:
+    report = CompareReport.from_json({"mode": "compare", "results": {"kernel_results": states, "winner": 1}})
+    assert exit_code(report, 0, fail_on) == status

@@ -1,0 +1,64 @@
+"""The shipped examples through the gate: right kernels pass, wrong ones and zeros do not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from magpie_tui.configs.kernel import load_kernel_config
+from magpie_tui.configs.kernel_model import KernelEntry
+from magpie_tui.kernels.gate import Candidate, Gate
+from magpie_tui.kernels.judges import Judge, find_reference, reference_of_entry
+from magpie_tui.kernels.model import Judgement
+from magpie_tui.kernels.sessions import Harness
+from magpie_tui.kernels.settings import GateSettings
+from tests.conftest import PROJECT_ROOT
+
+EXAMPLES = PROJECT_ROOT / "examples"
+WRONG_ON_PURPOSE = {"variance", "unshifted"}
+
+
+def judge(entry: KernelEntry, source: Path, kernels: tuple[KernelEntry, ...], made: Harness, place: Path) -> Judgement:
+    """Judge ``source`` in the place of an entry of an example."""
+    task = find_reference(entry, kernels) or reference_of_entry(kernels[0])
+    assert task is not None
+    reference = Judge(task, made, place, place / "judge", 120, 1, None, 7)
+    candidate = Candidate(0, entry, source, made, place, 1, None, 7, 120)
+    rng = random.Random(11)
+    settings = GateSettings(repeats=2, calls=6, seeds=5)
+    try:
+        return Gate(
+            candidate, reference, settings, [rng.getrandbits(31) for _ in range(5)], rng, lambda step: None
+        ).run()
+    finally:
+        reference.close()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["pytorch_rmsnorm", "pytorch_softmax"])
+def test_right_kernels_pass_and_the_wrong_ones_are_refused(
+    name: str,
+    harness: Harness,
+    tmp_path: Path,
+) -> None:
+    kernels = load_kernel_config(EXAMPLES / name / "compare.yaml").kernels
+    for entry in kernels:
+        assert entry.source_file is not None
+        judgement = judge(entry, entry.source_file, kernels, harness, tmp_path)
+        assert judgement.word == ("incorrect" if entry.id in WRONG_ON_PURPOSE else "correct"), judgement.reason
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["pytorch_rmsnorm", "pytorch_softmax", "triton_vector_add"])
+def test_zeros_never_pass(name: str, harness: Harness, tmp_path: Path) -> None:
+    kernels = load_kernel_config(EXAMPLES / name / "compare.yaml").kernels
+    zeros = tmp_path / "zeros.py"
+    zeros.write_text(
+        "import torch\nclass Model:\n    def __init__(self, *given): pass\n"
+        "    def __call__(self, x, *more): return torch.zeros_like(x)\n"
+    )
+    judgement = judge(kernels[-1], zeros, kernels, harness, tmp_path)
+    assert judgement.word == "incorrect", judgement.reason
+    assert [check.id for check in judgement.checks if check.status == "fail"] == ["G9"]
