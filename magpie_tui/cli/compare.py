@@ -6,6 +6,7 @@ from magpie_tui.basics.errors import ExitCode
 from magpie_tui.basics.options import Values
 from magpie_tui.cli.context import global_options
 from magpie_tui.cli.group import command_app
+from magpie_tui.cli.kernel_engine import run_with_upstream, uses_upstream
 from magpie_tui.cli.kernel_running import ProgressReporter, command_of, run_kernels
 from magpie_tui.cli.output import write_json
 from magpie_tui.cli.running import say
@@ -18,6 +19,8 @@ app = command_app("Rank correct kernels against a baseline.")
 
 def _run(values: Values) -> int:
     request = compare_request(values)
+    if uses_upstream():
+        return run_with_upstream("compare", request, values)
     return run_kernels("compare", request, lambda preflight, report: _work(request, preflight, report))
 
 
