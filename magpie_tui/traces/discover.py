@@ -138,7 +138,7 @@ def find_traces(root: Path) -> TraceSet:
         reason = why_not_a_rank(path, directory)
         if reason is None:
             workers.append(path)
-        else:
+        elif looks_like_trace(path):
             set_aside.append(SetAside(path, reason))
     files = _chosen(workers, set_aside)
     if not files:
