@@ -47,25 +47,32 @@ from magpie_tui.cli.running import _run_in_foreground
 from magpie_tui.runs.launch import LaunchRequest, launch
 how, output_dir, seeds, at_once, latest_s, *command = sys.argv[1:]
 request = LaunchRequest('test', how, tuple(command), Path(output_dir), Path('/'), detach=how == 'detached')
-def start():
+def start(output):
+    os.dup2(output, 1)
     if request.detach:
         launch(request)
+        os.write(1, b'launched')
         time.sleep(600)
     _run_in_foreground(request)
 for first in range(0, int(seeds), int(at_once)):
     due = []
     for seed in range(first, first + int(at_once)):
+        reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                start()
+                start(writer)
             finally:
                 os._exit(1)
-        due.append((time.monotonic() + random.Random(seed).uniform(0.0, float(latest_s)), pid))
-    for moment, pid in sorted(due):
+        os.close(writer)
+        due.append((time.monotonic() + random.Random(seed).uniform(0.0, float(latest_s)), seed, pid, reader))
+    for moment, seed, pid, reader in sorted(due):
         time.sleep(max(0.0, moment - time.monotonic()))
+        if seed % 5 == 0:
+            os.read(reader, 1)  # these are killed after the start, however slow the machine is
         os.kill(pid, signal.SIGKILL)
         assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+        os.close(reader)
 """
 
 
@@ -119,7 +126,7 @@ def test_a_detached_run_outlives_its_killed_starter(tmp_path: Path, family: Fami
     ended = [run for run in runs if run.state is RunState.ended]
     not_begun = [run for run in runs if run.state is RunState.lost and run.supervisor is None]
     assert len(ended) + len(not_begun) == len(runs), [(run.state, run.reason) for run in runs]
-    assert len(ended) > SEEDS / 5
+    assert len(ended) >= SEEDS / 5
     for run in ended:
         assert (run.exit_code, run.leftover_processes) == (0, 2)
         assert run.progress is not None
