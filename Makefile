@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # The CPU build of PyTorch that the examples run on; set TORCH= to use one that is already in the environment.
 TORCH ?= torch==2.13.0
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test lint screenshots clean
 
 setup: $(STAMP)
 
@@ -28,6 +28,10 @@ lint: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -n auto
+
+# Pictures of the real screens, drawn from kernels that are judged for them.
+screenshots: $(STAMP)
+	$(BIN)/python docs/screenshots/make.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,6 +12,7 @@ from magpie_tui.machine.model import GpuProcess
 from magpie_tui.runs.model import RunState
 from magpie_tui.tui.facts import frame_facts, machine_problems
 from magpie_tui.tui.format import when_text
+from magpie_tui.tui.places import PLACES
 from magpie_tui.tui.screens.home import HomeList
 from magpie_tui.tui.screens.home_lines import HomeState, home_lines
 from magpie_tui.tui.screens.machine_lines import machine_lines
@@ -54,6 +55,17 @@ def test_home_orders_runs_and_cuts_long_lists() -> None:
     assert texts.index("Runs now") < texts.index("Ended last") < texts.index("Results")
     assert sum(text.startswith("ended") for text in texts) <= 5
     assert "5 more: 6 shows all" in texts
+
+
+def test_home_tells_what_came_out_of_a_run_and_hides_results_that_are_being_made() -> None:
+    first, second = make_workspaces()
+    runs = [
+        replace(make_run("a", RunState.running, "now"), workspace=first.path),
+        replace(make_run("b", RunState.ended, "before", last_line="Workspace: /x"), workspace=second.path),
+    ]
+    texts = _texts(HomeState(runs, [first, second]))
+    assert any(text.startswith("ended") and text.endswith("0 of 1 kernels correct") for text in texts)
+    assert [text for text in texts if "1.228" in text] == []
 
 
 def test_home_tells_what_could_not_be_read() -> None:
@@ -165,6 +177,13 @@ async def test_machine_that_cannot_be_read_says_so(world: World) -> None:
         await wait_until(pilot, lambda: "r reads again" in screen_text(pilot))
         await pilot.press("y")
         assert "the machine was not read yet" in screen_text(pilot)
+
+
+def test_places_name_commands_that_there_are() -> None:
+    from magpie_tui.cli.main import COMMANDS
+
+    named = {place.name: place.command[0] for place in PLACES if place.command is not None}
+    assert named["runs"] == "runs" and set(named.values()) <= set(COMMANDS)
 
 
 async def test_places_not_built_yet_are_honest() -> None:

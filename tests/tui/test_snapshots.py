@@ -62,7 +62,7 @@ def _shoot(compare: SnapCompare, app: MagpieApp, size: tuple[int, int], *keys: s
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("key", ["1", "8", "3"], ids=["home", "machine", "unbuilt"])
+@pytest.mark.parametrize("key", ["1", "8"], ids=["home", "machine"])
 @pytest.mark.parametrize("state", ["empty", "normal", "huge"])
 def test_places(snap_compare: SnapCompare, state: str, key: str, size: tuple[int, int]) -> None:
     world = {"empty": empty_world, "normal": World, "huge": _huge}[state]()
@@ -124,6 +124,10 @@ def test_form(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def test_place_that_is_not_built(snap_compare: SnapCompare) -> None:
+    _shoot(snap_compare, World().app(), (80, 24), "5")
 
 
 def test_too_small(snap_compare: SnapCompare) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.tui.facts import machine_problems
@@ -64,12 +65,14 @@ def _note(key: str, text: str) -> HomeLine:
     return HomeLine(f"note:{key}", (text,), selectable=False)
 
 
-def _run_line(run: Run, now: datetime) -> HomeLine:
+def _run_line(run: Run, now: datetime, headlines: Mapping[Path, str]) -> HomeLine:
     moment = run.ended_at if run.is_over else run.started_at
     when = when_text(moment or run.created_at, now)
+    found = headlines.get(run.workspace) if run.is_over and run.workspace is not None else None
+    news = run_says(run) if run.reason or found is None else found
     return HomeLine(
         f"run:{run.id}",
-        (run.state.value, run.kind, run_name(run), when if run.is_over else f"since {when}", run_says(run)),
+        (run.state.value, run.kind, run_name(run), when if run.is_over else f"since {when}", news),
     )
 
 
@@ -83,13 +86,14 @@ def home_lines(state: HomeState, now: datetime) -> list[HomeLine]:
     else:
         live = [run for run in state.runs if not run.is_over]
         over = [run for run in state.runs if run.is_over]
-    lines += [_run_line(run, now) for run in live[:MOST_LIVE]]
+    headlines = {item.path: item.headline for item in state.workspaces or ()}
+    lines += [_run_line(run, now, headlines) for run in live[:MOST_LIVE]]
     if len(live) > MOST_LIVE:
         lines.append(_note("live", f"{len(live) - MOST_LIVE} more: 2 shows all"))
     if state.runs is not None and not live:
         lines.append(_note("runs", "nothing runs"))
     if over:
-        lines += [_heading("Ended last"), *(_run_line(run, now) for run in over[:MOST_ENDED])]
+        lines += [_heading("Ended last"), *(_run_line(run, now, headlines) for run in over[:MOST_ENDED])]
     lines += _result_lines(state, now)
     lines += _problem_lines(state)
     lines += _begin_lines(state)
@@ -100,9 +104,11 @@ def home_lines(state: HomeState, now: datetime) -> list[HomeLine]:
 def _result_lines(state: HomeState, now: datetime) -> list[HomeLine]:
     if state.workspaces is None:
         return [_heading("Results"), _note("results", "looking for results")]
-    if not state.workspaces:
+    live = {run.workspace for run in state.runs or () if not run.is_over}
+    results = [item for item in state.workspaces if item.path not in live]
+    if not results:
         return []
-    shown = state.workspaces[:MOST_RESULTS]
+    shown = results[:MOST_RESULTS]
     lines = [_heading("Results")]
     for item in shown:
         try:
@@ -111,8 +117,8 @@ def _result_lines(state: HomeState, now: datetime) -> list[HomeLine]:
             moment = None
         words = (item.status, item.kind, item.label or item.name, when_text(moment, now), item.headline)
         lines.append(HomeLine(f"workspace:{item.path}", words))
-    if len(state.workspaces) > len(shown):
-        lines.append(_note("more", f"{len(state.workspaces) - len(shown)} more: 6 shows all"))
+    if len(results) > len(shown):
+        lines.append(_note("more", f"{len(results) - len(shown)} more: 6 shows all"))
     return lines
 
 

@@ -59,7 +59,7 @@ async def quitting_with_live_runs_asks_first(stage: Stage) -> None:
     assert isinstance(stage.app.screen, ChoiceDialog)
     assert "Quit with 2 runs going?" in screen_text(stage.pilot)
     await stage.pilot.press("enter")
-    assert not isinstance(stage.app.screen, ChoiceDialog) and stage.app.return_code is None, "the first is cancel"
+    await stage.wait(lambda: len(stage.app.screen_stack) == 1, "the dialog to close: the first answer is cancel")
     await stage.press()
     await stage.pilot.press("down", "down", "enter")
     await stage.wait(lambda: stage.app.return_code == 0, "the end")
