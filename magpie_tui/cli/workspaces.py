@@ -120,10 +120,38 @@ def show_command(
             empty="",
         )
     else:
-        from magpie_tui.cli.workspace_lines import workspace_lines
+        from magpie_tui.workspaces.lines import workspace_lines
 
         width = terminal_width() if sys.stdout.isatty() else None
         for line in workspace_lines(detail, width=width):
             write(line)
     if detail.damaged_report is not None:
         raise detail.damaged_report.error()
+
+
+@app.command("diff", cls=Command)
+def diff_command(
+    first: Annotated[Path, typer.Argument(metavar="A", help="One workspace.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one of the same kind.")],
+    list_format: Annotated[ListFormat, typer.Option("--format", help="How to print.")] = ListFormat.table,
+) -> None:
+    """Put two workspaces of one kind side by side; indicative only, never a verdict.
+
+    Example: magpie-tui workspaces diff results/compare_20261130_101500 results/compare_20261201_093000
+    """
+    from magpie_tui.workspaces.difference import compare_workspaces
+    from magpie_tui.workspaces.lines import difference_lines
+
+    difference = compare_workspaces(first, second)
+    if wants_json(list_format) or list_format is not ListFormat.table:
+        table = difference.table()
+        print_listing(
+            [Column(name) for name in table.columns],
+            table.rows,
+            list_format=list_format,
+            json_value=difference.to_json(),
+            empty="",
+        )
+        return
+    for line in difference_lines(difference):
+        write(line)

@@ -138,3 +138,17 @@ def test_names_from_outside_cannot_steer_the_terminal(results: Path, capfd: pyte
         out = capfd.readouterr().out
         assert "\x1b" not in out and "\x07" not in out
         assert "[bold]x[/bold]" in out
+
+
+def test_two_workspaces_side_by_side_prove_nothing(results: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    later = results / "compare_20260903_000000"
+    later.mkdir()
+    our_compare().write(later)
+    assert main(["workspaces", "diff", str(results / COMPARE), str(later)]) == 0
+    out = capfd.readouterr().out
+    assert "fast: median" in out and "+0.0 %" in out
+    assert out.splitlines()[-1].startswith("indicative:")
+    assert main(["workspaces", "diff", str(results / COMPARE), str(later), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["claim"] == "indicative"
+    assert main(["workspaces", "diff", str(results / COMPARE), str(results / BENCHMARK)]) == 2
+    assert "cannot be put side by side" in capfd.readouterr().err

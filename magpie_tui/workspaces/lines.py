@@ -1,14 +1,18 @@
-"""One workspace as lines of text: facts, tables, notes, files."""
+"""One workspace as sections of text – facts, tables, notes, files – and two workspaces side by side."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
+from magpie_tui.basics.tables import Column, format_table
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_bytes, format_ratio_percent, format_seconds
-from magpie_tui.cli.output import Column, format_table
+from magpie_tui.basics.units import format_bytes, format_percent, format_ratio_percent, format_seconds
 from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.detail import WorkspaceDetail
+from magpie_tui.workspaces.difference import WorkspaceDifference
 from magpie_tui.workspaces.headlines import Report
 from magpie_tui.workspaces.kernel_table import metrics_table, profiled_table, stage_notes
 from magpie_tui.workspaces.tables import Table
@@ -21,29 +25,76 @@ _LEFT = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the text about a workspace.
+
+    Attributes:
+        kind: What its lines are: ``facts`` are ``Name:`` and a value, a ``table`` begins with its header.
+        title: Heading, empty where there is none.
+        lines: Harmless for a terminal.
+    """
+
+    kind: Literal["facts", "table", "text", "notes", "files", "place"]
+    title: str
+    lines: tuple[str, ...]
+
+
 def workspace_lines(detail: WorkspaceDetail, *, width: int | None) -> list[str]:
     """Return what ``workspaces show`` prints.
 
     Args:
         width: Cells that a table may take; None for no limit.
     """
-    lines = [f"{title + ':':<12}{printable(value)}" for title, value in _facts(detail) if value]
+    lines: list[str] = []
+    for section in workspace_sections(detail, width=width):
+        lines += ["", *([f"{section.title}:"] if section.title else []), *section.lines]
+    return lines[1:]
+
+
+def workspace_sections(detail: WorkspaceDetail, *, width: int | None) -> list[Section]:
+    """Return the same lines in sections, which are parted by an empty line."""
+    facts = tuple(f"{title + ':':<12}{printable(value)}" for title, value in _facts(detail) if value)
+    sections = [Section("facts", "", facts)]
     for title, table in _tables(detail):
-        lines += ["", *([f"{title}:"] if title else []), _formatted(table, width)]
-    lines += _summary_blocks(detail)
+        sections.append(Section("table", title, tuple(_formatted(table, width).split("\n"))))
+    sections += _summary_blocks(detail)
     if detail.tracelens:
-        stages = dict.fromkeys(file.stage for file in detail.tracelens)
-        lines += ["", f"TraceLens: {plural(len(detail.tracelens), 'table')} for {printable(', '.join(stages))}"]
-    notes = _notes(detail)
+        stages = printable(", ".join(dict.fromkeys(file.stage for file in detail.tracelens)))
+        sections.append(Section("text", "", (f"TraceLens: {plural(len(detail.tracelens), 'table')} for {stages}",)))
+    notes: list[str] = []
+    for note in _notes(detail):
+        first, *rest = printable(note, keep="\n").splitlines() or [""]
+        notes += [f"  - {first}", *(f"    {line}" for line in rest)]
     if notes:
-        lines += ["", "Notes:"]
-        for note in notes:
-            first, *rest = printable(note, keep="\n").splitlines() or [""]
-            lines += [f"  - {first}", *(f"    {line}" for line in rest)]
+        sections.append(Section("notes", "Notes", tuple(notes)))
     if detail.artifacts:
-        lines += ["", "Files:"]
-        lines += [f"  {printable(item.name)}  {format_bytes(item.size_bytes)}" for item in detail.artifacts]
-    return [*lines, "", f"Workspace: {printable(detail.path)}"]
+        files = tuple(f"  {printable(item.name)}  {format_bytes(item.size_bytes)}" for item in detail.artifacts)
+        sections.append(Section("files", "Files", files))
+    return [*sections, Section("place", "", (f"Workspace: {printable(detail.path)}",))]
+
+
+def difference_lines(difference: WorkspaceDifference) -> list[str]:
+    """Return what ``workspaces diff`` prints: the numbers side by side, and how little they prove."""
+    columns = [Column("name"), Column("a", "right"), Column("b", "right"), Column("unit"), Column("change", "right")]
+    rows = [
+        (
+            item.name,
+            _plain_cell(item.a),
+            _plain_cell(item.b),
+            item.unit or None,
+            format_percent(item.change, signed=True),
+        )
+        for item in difference.differences
+    ]
+    lines = [f"A  {printable(difference.a)}", f"B  {printable(difference.b)}", ""]
+    lines += format_table(columns, rows).split("\n") if rows else ["Neither holds a number."]
+    lines += ["", *(f"! {printable(warning)}" for warning in difference.warnings)]
+    return [*lines, printable(difference.note)]
+
+
+def _plain_cell(value: object) -> object:
+    return f"{value:,.2f}" if isinstance(value, float) else value
 
 
 def _facts(detail: WorkspaceDetail) -> Iterator[tuple[str, str | None]]:
@@ -63,8 +114,6 @@ def _facts(detail: WorkspaceDetail) -> Iterator[tuple[str, str | None]]:
     yield "Written by", summary.engine
     command = (detail.record or {}).get("command_line")
     if isinstance(command, list):
-        import shlex
-
         yield "Command", shlex.join(str(item) for item in command)
     files = sum(item.files for item in detail.artifacts)
     yield "Size", f"{format_bytes(detail.size_bytes)} in {plural(files, 'file')}"
@@ -114,13 +163,13 @@ def _compact(table: Table) -> Table:
     return Table(table.name, tuple(columns), tuple(rows))
 
 
-def _summary_blocks(detail: WorkspaceDetail) -> list[str]:
+def _summary_blocks(detail: WorkspaceDetail) -> list[Section]:
     if detail.report is not None or detail.text_summary is None:
         return []
-    lines: list[str] = []
-    for title, block in detail.text_summary.blocks.items():
-        lines += ["", f"{printable(title)} (from summary.txt):", *(f"  {printable(line)}" for line in block)]
-    return lines
+    return [
+        Section("text", f"{printable(title)} (from summary.txt)", tuple(f"  {printable(line)}" for line in block))
+        for title, block in detail.text_summary.blocks.items()
+    ]
 
 
 def _without_empty_columns(table: Table) -> Table:
