@@ -169,9 +169,16 @@ def test_a_child_that_takes_too_long_is_stopped(tmp_path: Path, family: Family) 
     assert (result.timed_out, result.signal, result.exit_code) == (True, signal.SIGTERM, None)
 
 
+def start_and_stop(tmp_path: Path, *command: str) -> ChildResult:
+    """Start ``command``, wait until it has written something, stop it with a short grace."""
+    with start_child(command, stdout_path=tmp_path / "out", stderr_path=tmp_path / "err") as child:
+        wait_for(lambda: (tmp_path / "out").read_bytes())
+        return child.stop(0.1)
+
+
 def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path, family: Family) -> None:
-    result = run(tmp_path, "sh", "-c", "trap '' TERM; while :; do sleep 600; done", timeout_s=0.1, grace_s=0.1)
-    assert (result.timed_out, result.signal) == (True, signal.SIGKILL)
+    result = start_and_stop(tmp_path, "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 600; done")
+    assert (result.stopped, result.signal) == (True, signal.SIGKILL)
 
 
 def test_a_child_that_waits_stopped_is_ended_too(tmp_path: Path, family: Family) -> None:
@@ -189,8 +196,10 @@ def test_many_sleeping_children(tmp_path: Path, family: Family) -> None:
         "    os.fork()\n"
         "time.sleep(600)\n",
     )
-    result = run(tmp_path, *command, timeout_s=0.5, grace_s=0.0)
-    assert result.processes_ended == 128
+    with start_child(command, stdout_path=tmp_path / "out", stderr_path=tmp_path / "err") as child:
+        wait_for(lambda: len(descendants(os.getpid())) == 129, "128 processes and their guard")
+        result = child.stop(0.0)
+    assert (result.processes_ended, result.signal) == (128, signal.SIGKILL)
     assert family.describe() == []
 
 
@@ -207,11 +216,11 @@ def test_members_that_die_and_come_again(tmp_path: Path, family: Family) -> None
         "            if os.fork():\n"
         "                os._exit(0)\n"
         "            time.sleep(0.0005)\n"
+        "print('ready', flush=True)\n"
         "time.sleep(600)\n",
     )
-    result = run(tmp_path, *command, timeout_s=0.3, grace_s=0.1)
-    assert result.signal == signal.SIGKILL
-    assert result.remaining == ()
+    result = start_and_stop(tmp_path, *command)
+    assert (result.signal, result.remaining) == (signal.SIGKILL, ())
     assert family.describe() == []
 
 
