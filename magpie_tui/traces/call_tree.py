@@ -41,8 +41,14 @@ class RepeatedRanges:
 
 @dataclass(slots=True)
 class _Budget:
-    """How much may still be compared; the search ends without a result when it is used up."""
+    """How much may still be compared; the search ends without a result when it is used up.
 
+    Attributes:
+        share: Part of the thread's launching calls that the repetitions must hold; 0 takes the first hit as upstream
+            does, with its pairing of n-th first and n-th last names.
+    """
+
+    share: float
     comparisons: int = _COMPARISONS
     nodes: int = _NODES
 
@@ -81,10 +87,14 @@ def find_repetition(names: npt.NDArray[np.int64], budget: int = _COMPARISONS) ->
     return best
 
 
-def repeated_ranges(columns: TraceColumns) -> RepeatedRanges:
+def repeated_ranges(columns: TraceColumns, *, share: float = 0.0) -> RepeatedRanges:
     """Search breadth first below the outermost calls of each thread that launches work; the first hit counts.
 
     Where no call has children that repeat, the outermost calls themselves are searched.
+
+    Args:
+        share: Part of the thread's launching calls that the repetitions must hold, so that a loop inside one step is
+            not taken for the steps; 0 for upstream's rule.
     """
     import numpy as np
 
@@ -92,7 +102,7 @@ def repeated_ranges(columns: TraceColumns) -> RepeatedRanges:
     rows = columns.rows_of(*TREE_CATEGORIES)
     rows = rows[(columns.phase[rows] == ord("X")) & (columns.ts_ns[rows] != MISSING) & (columns.dur_ns[rows] >= 0)]
     launching = _work_rows(columns, rows)
-    budget = _Budget()
+    budget = _Budget(share)
     for track in _by_count(columns.track[launching]):
         calls = np.sort(columns.ts_ns[launching[columns.track[launching] == track]])
         mine = rows[columns.track[rows] == track]
@@ -112,7 +122,7 @@ def _work_rows(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> npt.NDArra
     calls = columns.rows_of(*LAUNCH_CATEGORIES)
     calls = calls[columns.ts_ns[calls] != MISSING]
     table = np.array([is_launch(name) or "memcpy" in name.lower() for name in columns.names] or [False], np.bool_)
-    launching = calls[table[columns.name[calls]]]
+    launching: npt.NDArray[np.int64] = calls[table[columns.name[calls]]]
     if len(launching) or len(calls):
         return launching
     ops: npt.NDArray[np.int64] = rows[columns.is_category("cpu_op")[rows]]
@@ -174,7 +184,7 @@ def _search(
         last = np.searchsorted(level.parent, np.arange(len(above.rows)), "right")
         works = np.searchsorted(calls, above.end) > np.searchsorted(calls, above.start)
         for node in np.flatnonzero(works & (last - first >= _FEWEST_REPEATS)).tolist():
-            found = _ranges(columns, level, slice(first[node], last[node]), budget)
+            found = _ranges(columns, level, slice(first[node], last[node]), calls, budget)
             if found is not None:
                 return found[0], columns.name_of(int(above.rows[node])), found[1], found[2]
             if budget.nodes <= 0 or budget.comparisons <= 0:
@@ -182,14 +192,14 @@ def _search(
         above = level
     if roots is None:
         return None
-    found = _ranges(columns, roots, slice(0, len(roots.rows)), budget)
+    found = _ranges(columns, roots, slice(0, len(roots.rows)), calls, budget)
     return None if found is None else (found[0], "the thread", found[1], found[2])
 
 
 def _ranges(
-    columns: TraceColumns, level: _Level, part: slice, budget: _Budget
+    columns: TraceColumns, level: _Level, part: slice, calls: npt.NDArray[np.int64], budget: _Budget
 ) -> tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """Range n runs from the n-th child with the first name of the sequence to the n-th one with the last name."""
+    """Ranges of the repetitions among some children, with the first name of the repeated sequence."""
     import numpy as np
 
     names = columns.name[level.rows[part]].astype(np.int64)
@@ -198,8 +208,17 @@ def _ranges(
     budget.comparisons -= len(names)
     if found is None:
         return None
-    begin, period, _repeats = found
-    starts = level.start[part][names == names[begin]]
-    ends = level.end[part][names == names[begin + period - 1]]
-    count = min(len(starts), len(ends))
-    return columns.names[int(names[begin])], starts[:count], ends[:count]
+    begin, period, repeats = found
+    if budget.share > 0:
+        firsts = begin + period * np.arange(repeats)
+        starts, ends = level.start[part][firsts], level.end[part][firsts + period - 1]
+        held = int((np.searchsorted(calls, ends) - np.searchsorted(calls, starts)).sum())
+        if held < budget.share * len(calls):
+            return None
+    else:
+        # Range n runs from the n-th child with the first name of the sequence to the n-th one with the last name.
+        starts = level.start[part][names == names[begin]]
+        ends = level.end[part][names == names[begin + period - 1]]
+        count = min(len(starts), len(ends))
+        starts, ends = starts[:count], np.maximum(ends[:count], starts[:count])
+    return columns.names[int(names[begin])], starts, ends

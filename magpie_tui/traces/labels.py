@@ -211,9 +211,9 @@ def _sglang(text: str) -> StepLabel | None:
         UpstreamStep(
             context_sum + generation_sum or numbers.get("toks", size),
             counted[0],
-            context_sum,
+            context_sum or (numbers.get("toks", 0) if word == "EXTEND" else 0),
             counted[1],
-            generation_sum,
+            generation_sum or (size if word == "DECODE" else 0),
         ),
     )
 
@@ -243,9 +243,9 @@ def _atom(text: str) -> StepLabel | None:
         UpstreamStep(
             size if tokens is None else tokens,
             size if prefill else 0,
-            numbers.get("sq", 0) if prefill else 0,
+            (total or 0) if prefill else 0,
             0 if prefill else size,
-            0 if prefill else numbers.get("sq", 0),
+            0 if prefill else (total or 0),
         ),
     )
 

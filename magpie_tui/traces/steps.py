@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_SHARE_OF_CALLS = 0.5
+"""Part of the launches that repetitions in the call tree must hold to count as steps."""
+
+
 @dataclass(frozen=True, slots=True)
 class Steps:
     """Steps by start time; all arrays have one entry a step.
@@ -94,7 +98,7 @@ def find_steps(columns: TraceColumns) -> Steps:
         chosen = np.concatenate([chosen, places])
     if len(chosen):
         return found.steps(np.sort(chosen))
-    return _from_call_tree(columns)
+    return _from_call_tree(columns, share=_SHARE_OF_CALLS)
 
 
 def upstream_steps(columns: TraceColumns) -> Steps:
@@ -115,7 +119,7 @@ def upstream_steps(columns: TraceColumns) -> Steps:
     for places in (second, old):
         if len(places):
             return found.steps(places)
-    searched = _from_call_tree(columns)
+    searched = _from_call_tree(columns, share=0.0)
     return searched if len(searched) or not len(profiler) else found.steps(profiler)
 
 
@@ -185,10 +189,10 @@ def _containing(
     return result
 
 
-def _from_call_tree(columns: TraceColumns) -> Steps:
+def _from_call_tree(columns: TraceColumns, *, share: float) -> Steps:
     import numpy as np
 
-    ranges = repeated_ranges(columns)
+    ranges = repeated_ranges(columns, share=share)
     label = [
         StepLabel(f"{ranges.name} #{index}", Dialect.call_tree, Stage.unknown) for index in range(len(ranges.start_ns))
     ]
