@@ -1,8 +1,8 @@
 """Draws the pictures of the real screens: ``make screenshots`` (``python docs/screenshots/make.py [--root DIR]``).
 
-Without ``--root`` real kernels are judged first, in a directory of their own: an analysis and a comparison that end, and
-a comparison that still runs while the pictures are taken. Nothing in the pictures is invented: host, numbers and times
-are those of the machine that draws them.
+Without ``--root`` real kernels are judged first, in a directory of their own: an analysis and a comparison that end,
+and a comparison that still runs while the pictures are taken. Nothing in the pictures is invented: host, numbers and
+times are those of the machine that draws them.
 """
 
 from __future__ import annotations

@@ -62,6 +62,9 @@ def _top(
         Path | None,
         typer.Option("--root", metavar="DIR", help="Directory whose configs and results the app opens on."),
     ] = None,
+    no_mouse: Annotated[
+        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal in the full-screen app.")
+    ] = False,
     gpu_info: Annotated[bool, typer.Option("--gpu-info", help="Show GPU facts and exit (as upstream does).")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
@@ -82,7 +85,7 @@ def _top(
     if context.invoked_subcommand is None:
         from magpie_tui.cli.open_app import open_app
 
-        raise typer.Exit(open_app(root, help_text=context.get_help()))
+        raise typer.Exit(open_app(root, mouse=not no_mouse, help_text=context.get_help()))
 
 
 def build() -> click.Command:

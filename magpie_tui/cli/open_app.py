@@ -9,7 +9,7 @@ from pathlib import Path
 from magpie_tui.basics.errors import ExitCode, UserInputError
 
 
-def open_app(root: Path | None, *, help_text: str) -> int:
+def open_app(root: Path | None, *, mouse: bool = True, help_text: str) -> int:
     """Open the app on ``root`` and return its exit status; without a terminal print the help."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         sys.stdout.write(help_text + "\n")
@@ -22,4 +22,4 @@ def open_app(root: Path | None, *, help_text: str) -> int:
         )
     from magpie_tui.tui.app import run_app
 
-    return run_app(root)
+    return run_app(root, mouse=mouse)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from textual.dom import DOMNode
+    from textual.driver import Driver
     from textual.screen import Screen
 
     from magpie_tui.runs.model import Run
@@ -102,6 +103,15 @@ class MagpieApp(FrameActions):
 
             filters.append(AsciiFilter())
         return filters
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's hook: our driver on a terminal, whatever was asked for otherwise."""
+        from textual.drivers.linux_driver import LinuxDriver
+
+        from magpie_tui.tui.driver import TolerantDriver
+
+        chosen = super().get_driver_class()
+        return TolerantDriver if chosen is LinuxDriver else chosen
 
     def _open_place(self, name: str) -> Screen[None]:
         place = place_named(name)
@@ -244,8 +254,12 @@ class MagpieApp(FrameActions):
         self._close_messages_no_wait()
 
 
-def run_app(root: Path | None) -> int:
-    """Open the app on ``root`` (the current directory) and return the exit status."""
+def run_app(root: Path | None, *, mouse: bool = True) -> int:
+    """Open the app on ``root`` (the current directory) and return the exit status.
+
+    Args:
+        mouse: Let the app have the mouse; without, the terminal selects text as everywhere.
+    """
     from magpie_tui.basics.errors import UserInputError
     from magpie_tui.tui.keymap import load_keymap
     from magpie_tui.tui.live_services import live_services
@@ -255,7 +269,7 @@ def run_app(root: Path | None) -> int:
         raise UserInputError("there is no such directory", path=directory, hint="give a directory with --root")
     keymap = load_keymap(config_directory() / "keymap.yaml")
     app = MagpieApp(directory, live_services(directory), traits=prepare(), keymap=keymap)
-    app.run()
+    app.run(mouse=mouse)
     return _finish(app)
 
 

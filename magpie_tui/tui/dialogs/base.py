@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Dialog(Explaining, ModalScreen[Answer], Generic[Answer]):
+class Dialog(Explaining, ModalScreen[Answer], Generic[Answer], inherit_bindings=False):
     """A box with a title over the screen below.
 
     Args:

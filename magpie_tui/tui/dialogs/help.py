@@ -19,7 +19,7 @@ WIDEST = 96
 
 TERMINAL_NOTE = (
     "Select text with the mouse while holding Shift (Option in iTerm2): the terminal then does the selecting itself. "
-    "Everything works without a mouse."
+    "Everything works without a mouse, and magpie-tui --no-mouse leaves it to the terminal."
 )
 
 

@@ -38,7 +38,7 @@ SIZE_CLASSES_HEIGHT: list[tuple[int, str]] = [(0, "-too-low"), (MINIMUM_HEIGHT, 
 """CSS classes of a screen by its size: ``-narrow`` is less than 100 columns, ``-low`` less than 28 rows."""
 
 
-class PlaceScreen(Explaining, Screen[None]):
+class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
     """A screen of a place: the rows of the frame around what ``compose_content`` yields.
 
     A subclass sets ``PLACE`` and ``HELP``, yields its widgets, and says what is open (``subject``) and which command
