@@ -257,9 +257,12 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
             self._moving = False
 
     def on_scrolled(self, *, upward: bool) -> None:
-        """Any upward move that the view did not make itself ends following."""
+        """Any upward move that the view did not make itself ends following.
+
+        A view that became higher moves up as well, but stays at the end.
+        """
         self._shown_rows = None
-        if upward and not self._moving:
+        if upward and not self._moving and self.scroll_y < self.max_scroll_y:
             self.set_follow(False)
         self._repaint_changed()
 
@@ -386,13 +389,11 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
 
     def _forget_strips(self) -> None:
         self._strips.clear()
-        self._painted.clear()
         self.refresh()
 
     def on_resize(self) -> None:
         """Other rows are seen."""
         self._shown_rows = None
-        self._painted.clear()
         if self._follow:
             self._scroll_to_line(self._known_lines)
 

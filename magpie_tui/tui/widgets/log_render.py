@@ -40,17 +40,25 @@ class LogStyles:
     note: Style
 
 
+def _overwriting_end(line: LogLine) -> bytes | None:
+    """What a long line ends with behind its last carriage return, if that is near enough to its end."""
+    last = line.tail.rstrip(b"\r")
+    return last.rpartition(b"\r")[2] if line.clipped and b"\r" in last else None
+
+
 def styled_line(line: LogLine) -> StyledLine:
     """Text and colours of a line; of a long one whose end overwrites its beginning, the end."""
-    if line.clipped and b"\r" in line.data:
-        last = line.tail.rstrip(b"\r").rpartition(b"\r")[2]
-        return parse_line(last)
+    end = _overwriting_end(line)
+    if end is not None:
+        return parse_line(end)
     return parse_line(line.data, complete=not line.clipped)
 
 
 def clip_note(line: LogLine) -> str:
     """What is said behind a line that is too long to be shown."""
-    return f" [{line.size_bytes:,} bytes, clipped: enter opens the whole line]" if line.clipped else ""
+    if not line.clipped or _overwriting_end(line) is not None:
+        return ""
+    return f" [{line.size_bytes:,} bytes, clipped: enter opens the whole line]"
 
 
 def line_strip(line: LogLine, styles: LogStyles, pattern: re.Pattern[str] | None) -> Strip:

@@ -184,14 +184,15 @@ class LogView(Explaining, LogCore, inherit_bindings=False):
         if self._pattern is not None and self._index is not None and self._searched_to is not None:
             if self._searched_to >= self.line_count:
                 return
-            begin = max(0, self._searched_to - 1)
+            begin = self._searched_to
             self._searched_to = None
             self._search_in_thread(self._index, self._pattern, begin, self._search_generation)
 
     @work(thread=True, exclusive=True, group="log-search", exit_on_error=False)
     def _search_in_thread(self, index: LogIndex, pattern: LogPattern, first: int, generation: int) -> None:
         worker = get_current_worker()
-        known = index.line_count
+        # An unfinished line is searched again when it has grown.
+        known = index.line_count - (not index.ends_with_newline)
         for lines in search(index, pattern, first_line=first, cancelled=lambda: worker.is_cancelled):
             if lines:
                 self.post_message(self.MatchesFound(self, generation, lines, None))

@@ -149,7 +149,6 @@ class TableCore(TableMessages, QuietScroll, can_focus=True):
     def _show_state(self, text: str, *, is_error: bool) -> None:
         self._state_text = printable(text, keep="\n")
         self._state_is_error = is_error
-        self._painted.clear()
         self.refresh()
 
     # View: columns, sort, filter
@@ -166,7 +165,6 @@ class TableCore(TableMessages, QuietScroll, can_focus=True):
         if self._cursor_column not in view.columns:
             self._cursor_column = view.columns[0]
         self._columns_laid = None
-        self._painted.clear()
         self.refresh()
         arranged = self._source.arrangement
         if (arranged.sort, arranged.filter) == (view.sort, table_filter):
@@ -272,7 +270,6 @@ class TableCore(TableMessages, QuietScroll, can_focus=True):
                 first += 1
         if first != self._first_column:
             self._first_column = first
-            self._painted.clear()
             self.refresh()
         self.refresh(Region(0, 0, self.text_width, 1))
 
@@ -426,7 +423,6 @@ class TableCore(TableMessages, QuietScroll, can_focus=True):
         """Lay the columns out anew."""
         self._columns_laid = None
         self._page_rows = ()
-        self._painted.clear()
         self._keep_cursor_visible()
 
     def on_focus(self) -> None:
