@@ -51,7 +51,7 @@ class TimingSettings:
 
     budget_s: float | None = None
     fresh_interpreter: bool = True
-    fewest_replicates: int = 5
+    fewest_replicates: int = 6
     most_replicates: int = 60
     overrun_s: float = 60.0
     windows: int = 30

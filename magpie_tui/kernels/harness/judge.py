@@ -8,7 +8,7 @@ from typing import Any
 from magpie_tui.kernels.harness import frames, numbers, structured
 from magpie_tui.kernels.harness.carry import Carried, read_value, write_value
 from magpie_tui.kernels.harness.limits import describe_error, limit_memory
-from magpie_tui.kernels.harness.loading import as_arguments, to_device
+from magpie_tui.kernels.harness.loading import as_arguments, best_device, to_device
 from magpie_tui.kernels.harness.references import ComputedReference, SavedReference, copied, leaves
 
 
@@ -94,7 +94,8 @@ class JudgeServer:
         # Comparing is a few passes over memory: one thread, so that a busy machine's threads wait for none of its own.
         torch.set_num_threads(1)
         self._threads = request.get("threads") or 1
-        limit_memory(request.get("memory_bytes"))
+        if best_device() == "cpu":  # GPU drivers map far more than they use
+            limit_memory(request.get("memory_bytes"))
         self._source = request["source"]
         self._configured = request["tolerance"]
         self._in_place = request["in_place"]
