@@ -30,6 +30,7 @@ from magpie_tui.tui.background import Background, MachineRead, MachineReading, R
 from magpie_tui.tui.facts import FrameFacts
 from magpie_tui.tui.frame_actions import FrameActions
 from magpie_tui.tui.places import PLACES, place_named
+from magpie_tui.tui.results import ResultsRead, ResultsReader
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.widgets.frame import Severity, StatusRow
 
@@ -78,6 +79,7 @@ class MagpieApp(FrameActions):
         self.machine_reading: MachineReading | None = None
         self.runs: tuple[Run, ...] | None = None
         self.runs_changed: Signal[tuple[Run, ...]] = Signal(self, "runs-changed")
+        self.results = ResultsReader(self, services.output_dirs)
         self.machine_changed: Signal[MachineReading] = Signal(self, "machine-changed")
         self.failures: dict[str, str] = {}
         self.crash_report: str | None = None
@@ -169,6 +171,14 @@ class MagpieApp(FrameActions):
         self.facts = message.reading.facts
         self.machine_changed.publish(message.reading)
         self._update_frame()
+
+    @on(ResultsRead)
+    def _take_results(self, message: ResultsRead) -> None:
+        self.results.take(message)
+
+    def on_unmount(self) -> None:
+        """End what goes on in the background."""
+        self.results.stop()
 
     @on(ReadingFailed)
     def _show_reading_failed(self, message: ReadingFailed) -> None:

@@ -130,5 +130,6 @@ def live_services(root: Path) -> Services:
         list_workspaces=rooms.list_workspaces,
         read_machine=rooms.read_machine,
         stop_run=rooms.stop_run,
+        output_dirs=rooms.output_dirs,
         environment=os.environ,
     )

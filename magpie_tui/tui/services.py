@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.tui.background import MachineReading
@@ -28,6 +29,7 @@ class Services:
         list_workspaces: The workspaces under the root and the known output directories, newest first.
         read_machine: The machine, and what row 1 shows of it; with True also what hardly ever changes.
         stop_run: Stop one run and return a sentence about it.
+        output_dirs: Directories below which results are looked for.
         now: The time, with its local zone.
         environment: Environment variables.
     """
@@ -36,5 +38,6 @@ class Services:
     list_workspaces: Callable[[], Sequence[WorkspaceSummary]]
     read_machine: Callable[[bool], MachineReading]
     stop_run: Callable[[Run], str]
+    output_dirs: Callable[[], Sequence[Path]] = tuple
     now: Callable[[], datetime] = _local_now
     environment: Mapping[str, str] = field(default_factory=dict)

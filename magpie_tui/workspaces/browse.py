@@ -261,11 +261,12 @@ def scan_workspaces(
         for path, name in find_workspaces(roots, max_depth=max_depth, notes=notes)
         if kinds is None or name.kind in kinds
     ]
-    summaries = (_cached_summary(path, name, cache) for path, name in found[:limit])
+    summaries = (cached_summary(path, name, cache) for path, name in found[:limit])
     return WorkspaceListing(tuple(item for item in summaries if item is not None), len(found), tuple(notes))
 
 
-def _cached_summary(path: Path, name: WorkspaceName, cache: SummaryCache | None) -> WorkspaceSummary | None:
+def cached_summary(path: Path, name: WorkspaceName, cache: SummaryCache | None) -> WorkspaceSummary | None:
+    """Sum one workspace up as ``summarize`` does, from the cache where nothing in it has changed."""
     if cache is None:
         return summarize(path, name)
     signature = _signature(path, name.kind)
