@@ -92,7 +92,11 @@ class TerminalProgram:
         while text not in seen:
             if time.perf_counter() > deadline:
                 raise RuntimeError(f"{text!r} never came")
-            seen = seen[-len(text) :] + self.read(0.05)
+            try:
+                seen = (seen + self.read(0.05))[-4096:]
+            except RuntimeError:
+                said = seen.decode("utf-8", "replace")
+                raise RuntimeError(f"the program ended before it wrote {text!r}; it wrote: {said}") from None
         return time.perf_counter() - self.started
 
     def count(self, seconds: float) -> int:

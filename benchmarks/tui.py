@@ -73,6 +73,12 @@ def program(name: str, *arguments: str) -> TerminalProgram:
     return TerminalProgram([sys.executable, PROGRAMS, name, *arguments])
 
 
+def our_app(directory: Path) -> TerminalProgram:
+    """Start the app on an empty directory, away from the user's own settings."""
+    own = {f"MAGPIE_TUI_{kind}_DIR": str(directory / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE", "DATA")}
+    return TerminalProgram([sys.executable, "-m", "magpie_tui", "--root", str(directory)], environment=own)
+
+
 def median(values: list[float]) -> float:
     """The median."""
     return statistics.median(values)
@@ -85,7 +91,7 @@ def first_paint(directory: Path, repeats: int) -> list[Result]:
     """Seconds from the start to the first painted word, turn by turn with a minimal app."""
     ours, minimal, ours_cpu, minimal_cpu = [], [], [], []
     for _ in range(repeats):
-        with TerminalProgram([sys.executable, "-m", "magpie_tui", "--root", str(directory)]) as app:
+        with our_app(directory) as app:
             ours.append(app.wait_for(b"Campaign") * 1e3)
             ours_cpu.append(app.cpu_s() * 1e3)
         with program("minimal") as app:
@@ -100,7 +106,7 @@ def first_paint(directory: Path, repeats: int) -> list[Result]:
 
 def idle(directory: Path, seconds: float) -> list[Result]:
     """Bytes and CPU at rest."""
-    with TerminalProgram([sys.executable, "-m", "magpie_tui", "--root", str(directory)]) as app:
+    with our_app(directory) as app:
         app.wait_for(b"Campaign")
         app.settle(2.0)
         before = app.cpu_s()
