@@ -69,3 +69,10 @@ class Dialog(Explaining, ModalScreen[Answer], Generic[Answer], inherit_bindings=
     def action_close(self) -> None:
         """Close without an answer."""
         self.dismiss(None)
+
+    def action_focus_part(self, step: int) -> None:
+        """Move the focus."""
+        if step > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()

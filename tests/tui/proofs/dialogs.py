@@ -49,6 +49,15 @@ async def close_answers_nothing(stage: Stage) -> None:
     await stage.wait(lambda: answers == [None], "the answer")
 
 
+@proves("dialog.focus_next", "dialog.focus_previous")
+async def focus_moves_inside_the_dialog(stage: Stage) -> None:
+    dialog, _answers = await _form(stage)
+    before = stage.app.focused
+    await stage.press()
+    after = stage.app.focused
+    assert after is not None and after is not before and dialog in after.ancestors
+
+
 @proves("dialog.choose")
 async def choose_answers_the_line(stage: Stage) -> None:
     _dialog, _list, answers = await _choices(stage)
