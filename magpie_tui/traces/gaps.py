@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from magpie_tui.traces.stages import Assignment
 
-SHORT_QUEUE_NS = 10_000
+SHORT_QUEUE_NS = 20_000
 """Work that was queued in time starts within this; a longer wait has another reason."""
 _SYNC = re.compile(
     r"synchronize|eventquery|streamquery|memcpy(?!.*async)|memcpywithstream|\bcu(?:da)?Free|hipFree", re.I
@@ -30,8 +30,9 @@ _SYNC = re.compile(
 _COPY_CALL = re.compile(r"memcpy", re.I)
 _WAIT_EVENT = re.compile(r"streamwaitevent|streamwaitvalue", re.I)
 _HOST_COMMUNICATION = re.compile(
-    r"nccl|rccl|c10d::|gloo|record_param_comms|all_reduce|all_gather|broadcast_object", re.I
+    r"gloo:|_object(?:_list)?\b|barrier|shm_broadcast|tcpstore|\bzmq\b|recv_(?:multipart|pyobj)|ncclCommInit", re.I
 )
+"""Calls in which the host itself waits for other processes; issuing a collective is none of them."""
 LARGEST = 20
 
 
@@ -155,7 +156,11 @@ def find_gaps(
     length = gaps.end - gaps.start
     idle = int(length.sum())
     order = np.lexsort((gaps.start, -length))[:largest]
-    described = [_described(columns, work, gaps, call, causes, reasons, step, assignment, index) for index in order]
+    host = _HostCalls(columns)
+    described = [
+        _described(columns, work, gaps, call, causes, reasons, step, assignment, host, index)
+        for index in order.tolist()
+    ]
     return GapReport(
         devices,
         window / 1000,
@@ -228,20 +233,24 @@ def _causes(
     row = np.maximum(call, 0)
     begun = np.where(known, columns.ts_ns[row], 0)
     done = begun + np.where(known & (columns.dur_ns[row] != MISSING), columns.dur_ns[row], 0)
-    late = known & (begun > gaps.start)
-    mostly_host = late & (2 * (begun - gaps.start) > gaps.end - gaps.start)
-    put(mostly_host, host, 3)
-    waiting, communicating = _waits(columns, gaps, np.where(mostly_host, call, -1), begun)
-    put(mostly_host & communicating, communication, 9)
-    put(mostly_host & waiting, sync, 2)
-    put((late & ~mostly_host) | (known & ~late & (done > gaps.start)), launch, 4)
-    queued = known & ~late & (done <= gaps.start)
-    put(queued, unknown, 8)
+    # The wait falls into three parts: before the launching call, within it, and behind it.
+    before = np.clip(begun, gaps.start, gaps.end) - gaps.start
+    behind = gaps.end - np.clip(done, gaps.start, gaps.end)
+    within = gaps.end - gaps.start - before - behind
+    by_host = known & (before > within) & (before > behind)
+    waiting, communicating = _waits(columns, gaps, np.where(by_host, call, -1), begun)
+    put(by_host, host, 3)
+    put(by_host & communicating, communication, 9)
+    put(by_host & waiting, sync, 2)
+    put(known & ~by_host & (within >= behind), launch, 4)
+    queued = known & ~by_host & (within < behind)
+    put(queued, launch, 5)
+    queued &= behind > SHORT_QUEUE_NS
     table = np.array([communicates(name) for name in columns.names] or [False], np.bool_)
     beside = table[columns.name[work.rows[gaps.before]]] | table[columns.name[work.rows[gaps.after]]]
-    put(queued & (gaps.end - gaps.start <= SHORT_QUEUE_NS), launch, 5)
-    put(queued & _behind_event(columns, np.where(queued, call, -1)) & (gaps.end - gaps.start > SHORT_QUEUE_NS), sync, 6)
-    put(queued & beside & (gaps.end - gaps.start > SHORT_QUEUE_NS), communication, 7)
+    put(queued, unknown, 8)
+    put(queued & _behind_event(columns, np.where(queued, call, -1)), sync, 6)
+    put(queued & beside, communication, 7)
     return cause, reason
 
 
@@ -252,15 +261,14 @@ def _named(columns: TraceColumns, rows: npt.NDArray[np.int64], pattern: re.Patte
     table = np.array([pattern.search(name) is not None for name in columns.names] or [False], np.bool_)
     found: npt.NDArray[np.int64] = rows[table[columns.name[rows]]]
     good = (columns.ts_ns[found] != MISSING) & (columns.dur_ns[found] != MISSING) & (columns.dur_ns[found] >= 0)
-    return found[good]
+    usable: npt.NDArray[np.int64] = found[good]
+    return usable
 
 
 def _waits(
     columns: TraceColumns, gaps: _Gaps, call: npt.NDArray[np.int64], begun: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Masks: before the launching call, its thread was in a call that waits for the device, or that communicates."""
-    import numpy as np
-
     calls = columns.rows_of(*LAUNCH_CATEGORIES)
     waiting = _overlapped(columns, _named(columns, calls, _SYNC), gaps, call, begun, at_start=False)
     # An asynchronous copy to pageable memory waits as well: then it is still running when the device falls idle.
@@ -354,6 +362,7 @@ def _described(
     reasons: npt.NDArray[np.int64],
     step: npt.NDArray[np.int64],
     assignment: Assignment | None,
+    host: _HostCalls,
     index: int,
 ) -> Gap:
     after = int(work.rows[gaps.after[index]])
@@ -371,24 +380,42 @@ def _described(
         columns.name_of(after),
         None if launch < 0 else columns.name_of(launch),
         None if launch < 0 else max(0, min(end, int(columns.ts_ns[launch])) - start) / 1000,
-        _host_activity(columns, track, start, end) if launch >= 0 or work.device == "cpu" else None,
+        host.during(track, start, end) if launch >= 0 or work.device == "cpu" else None,
         None if owner < 0 else owner,
         None if owner < 0 or assignment is None else assignment.steps.labels[owner].stage,
     )
 
 
-def _host_activity(columns: TraceColumns, track: int, start: int, end: int) -> str | None:
-    """The innermost call of a thread that fills at least half of the time; else the one that fills most of it."""
-    import numpy as np
+class _HostCalls:
+    """Calls of host threads, looked up by time; each thread's are collected once."""
 
-    inside = (columns.track == track) & (columns.ts_ns < end) & (columns.ts_ns != MISSING) & (columns.dur_ns > 0)
-    rows = np.flatnonzero(inside & columns.is_category(*TREE_CATEGORIES, "user_annotation"))
-    first, last = columns.ts_ns[rows], columns.ts_ns[rows] + columns.dur_ns[rows]
-    shared = np.minimum(last, end) - np.maximum(first, start)
-    rows, shared = rows[shared > 0], shared[shared > 0]
-    if not len(rows):
-        return None
-    filling = np.flatnonzero(2 * shared >= end - start)
-    if len(filling):
-        return columns.name_of(int(rows[filling[np.argmin(columns.dur_ns[rows[filling]])]]))
-    return columns.name_of(int(rows[np.argmax(shared)]))
+    def __init__(self, columns: TraceColumns) -> None:
+        self._columns = columns
+        self._rows: dict[int, npt.NDArray[np.int64]] = {}
+
+    def during(self, track: int, start: int, end: int) -> str | None:
+        """The innermost call of a thread that fills at least half of the time; else the one that fills most of it."""
+        import numpy as np
+
+        columns = self._columns
+        rows = self._of(track)
+        rows = rows[: int(np.searchsorted(columns.ts_ns[rows], end))]
+        last = columns.ts_ns[rows] + columns.dur_ns[rows]
+        shared = np.minimum(last, end) - np.maximum(columns.ts_ns[rows], start)
+        rows, shared = rows[shared > 0], shared[shared > 0]
+        if not len(rows):
+            return None
+        filling = np.flatnonzero(2 * shared >= end - start)
+        if len(filling):
+            return columns.name_of(int(rows[filling[np.argmin(columns.dur_ns[rows[filling]])]]))
+        return columns.name_of(int(rows[np.argmax(shared)]))
+
+    def _of(self, track: int) -> npt.NDArray[np.int64]:
+        import numpy as np
+
+        if track not in self._rows:
+            columns = self._columns
+            rows = np.flatnonzero((columns.track == track) & (columns.dur_ns > 0) & (columns.ts_ns != MISSING))
+            rows = rows[columns.is_category(*TREE_CATEGORIES, "user_annotation")[rows]]
+            self._rows[track] = rows[np.argsort(columns.ts_ns[rows], kind="stable")]
+        return self._rows[track]
