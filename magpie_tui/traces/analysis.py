@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.discover import TraceFile, TraceSet, find_traces
+from magpie_tui.traces.each import Progress, Reading, each_trace
 from magpie_tui.traces.gap_analysis import GapAnalysis, merged, rank_totals
-from magpie_tui.traces.load import load_columns
+from magpie_tui.traces.links import link_device_work
 from magpie_tui.traces.quality import Quality, assess
 from magpie_tui.traces.ranking import Ranking, rank_kernels, rank_work
-from magpie_tui.traces.reader import decoding_service
-from magpie_tui.traces.selection import Selection, Window, select
+from magpie_tui.traces.selection import Selected, Selection, Window, select
+from magpie_tui.traces.stage_names import Stage
+from magpie_tui.traces.stages import Assignment, StageReport, assign_work, report_stages, stage_part
+from magpie_tui.traces.timeline import PartTimeline, Timeline, timelines, upstream_timeline
 from magpie_tui.traces.work import trace_work
+
+__all__ = [
+    "GapRun",
+    "KernelReport",
+    "Progress",
+    "RankReport",
+    "analyze_kernels",
+    "failure_text",
+    "run_gap_analysis",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class RankReport:
-    """What became of one trace file; ``error`` is set where it could not be read."""
+    """What became of one trace file; ``error`` is set where it could not be read.
+
+    Attributes:
+        stages: Steps and stages; only where the timeline was asked for.
+        timeline: Upstream's; only where it was asked for and device work is linked.
+        parts: Our timelines.
+    """
 
     file: TraceFile
     quality: Quality | None
     window: Window | None
     error: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+    stages: StageReport | None = None
+    timeline: Timeline | None = None
+    parts: tuple[PartTimeline, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +60,7 @@ class KernelReport:
         ranking: Ours.
         ranks: One entry a file.
         expected_ranks: World size that the traces state, or None.
+        stages: Stages that are counted; empty for everything.
     """
 
     traces: TraceSet
@@ -45,20 +69,12 @@ class KernelReport:
     ranking: Ranking
     ranks: tuple[RankReport, ...]
     expected_ranks: int | None
+    stages: tuple[Stage, ...] = ()
 
     @property
     def qualities(self) -> tuple[Quality, ...]:
         """Balances of the files that could be read."""
         return tuple(rank.quality for rank in self.ranks if rank.quality is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Bytes read so far, over all files."""
-
-    done_bytes: int
-    total_bytes: int
-    file: Path
 
 
 def analyze_kernels(
@@ -69,8 +85,14 @@ def analyze_kernels(
     progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     use_cache: bool = True,
+    stages: Collection[Stage] = (),
+    timeline: bool = False,
 ) -> KernelReport:
     """Read each trace in turn and add it up; one that can't be read never hides the others.
+
+    Args:
+        stages: Count only the work of the steps of these stages; the window is then the time of these steps.
+        timeline: Draw up stages and timelines of each rank as well.
 
     Raises:
         UserInputError: The selection is out of range, or the only trace can't be read.
@@ -78,30 +100,26 @@ def analyze_kernels(
     """
     selection.check()
     totals, works, reports = [], [], []
-    sizes = [_size(file.path) for file in traces.files]
-    with decoding_service([file.path for file in traces.files]) as service:
-        for index, file in enumerate(traces.files):
-            report = _reporter(progress, file.path, sum(sizes[:index]), sum(sizes))
-            try:
-                columns = load_columns(
-                    file.path,
-                    salvage=salvage,
-                    progress=report,
-                    cancelled=cancelled,
-                    service=service,
-                    use_cache=use_cache,
-                )
-            except UserInputError as error:
-                if len(traces.files) == 1:
-                    raise
-                reports.append(RankReport(file, None, None, failure_text(file, error)))
-                continue
-            selected = select(columns, selection)
-            work = trace_work(columns)
-            totals.append(rank_totals(file.rank, columns, selected))
-            works.append(rank_work(file.rank, columns, work, selection, selected))
-            reports.append(RankReport(file, assess(columns, work), selected.window, None, columns.metadata))
-            del columns, selected, work
+    for file, columns in each_trace(traces, Reading(salvage, progress, cancelled, use_cache)):
+        if isinstance(columns, UserInputError):
+            reports.append(RankReport(file, None, None, failure_text(file, columns)))
+            continue
+        work = trace_work(columns)
+        links = link_device_work(columns, columns.device_rows())
+        assignment = assign_work(columns, None, work, links)
+        selected = _of_stages(columns, select(columns, selection), assignment, stages)
+        totals.append(rank_totals(file.rank, columns, selected))
+        works.append(rank_work(file.rank, columns, work, selection, selected, assignment.stage_codes()))
+        report = RankReport(file, assess(columns, work, links), selected.window, None, columns.metadata)
+        if timeline:
+            report = replace(
+                report,
+                stages=report_stages(columns, assignment),
+                timeline=upstream_timeline(columns),
+                parts=timelines(columns, work, assignment),
+            )
+        reports.append(report)
+        del columns, selected, work, links, assignment
     errors = [report.error for report in reports if report.error]
     worlds = [report.quality.world_size for report in reports if report.quality and report.quality.world_size]
     return KernelReport(
@@ -111,27 +129,25 @@ def analyze_kernels(
         rank_kernels(works),
         tuple(reports),
         max(worlds, default=None),
+        tuple(stages),
+    )
+
+
+def _of_stages(
+    columns: TraceColumns, selected: Selected, assignment: Assignment, stages: Collection[Stage]
+) -> Selected:
+    """Keep only the events of the steps of these stages."""
+    if not stages:
+        return selected
+    part = stage_part(columns, assignment, stages)
+    return Selected(
+        selected.rows[part.events[selected.rows]], selected.in_window & part.events, selected.window, part.window_us
     )
 
 
 def failure_text(file: TraceFile, error: UserInputError) -> str:
     """Upstream's wording for a file that can't be read."""
     return f"Failed to analyze rank {file.rank} ({file.path}): {error.message}"
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _reporter(
-    progress: Callable[[Progress], None] | None, path: Path, before: int, total: int
-) -> Callable[[int, int], None] | None:
-    if progress is None:
-        return None
-    return lambda done, _size: progress(Progress(before + done, total, path))
 
 
 def run_gap_analysis(

@@ -11,6 +11,7 @@ from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.names import normalized
 from magpie_tui.traces.selection import Selected, Selection
 from magpie_tui.traces.shapes import SHAPES_SHOWN, kernel_shapes
+from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.work import Work, busy_ns, shared_ns
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class NameStatistics:
         raw_us: Whole durations as in the file.
         clipped_us: Durations up to the next piece on the same track and within the window.
         self_us: Share of the busy time: each instant is divided equally among what runs on the device at it.
+        per_stage_us: Stage → its part of ``self_us``; what belongs to no step is left out.
     """
 
     name: str
@@ -38,6 +40,7 @@ class NameStatistics:
     shortest_us: float | None
     longest_us: float | None
     shapes: tuple[str, ...] = ()
+    per_stage_us: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class RankedKernel:
         per_rank_us: Rank → self time, 0 where the rank did not run it.
         spread_pct: Standard deviation over the ranks in percent of their mean; None for one rank.
         shapes_reason: Why there are no shapes.
+        per_stage_us: Stage → its part of ``self_us``; what belongs to no step is left out.
     """
 
     name: str
@@ -86,6 +90,7 @@ class RankedKernel:
     input_shapes: Sequence[str]
     shapes_reason: str | None
     variants: Sequence[NameStatistics] = field(default=())
+    per_stage_us: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +103,19 @@ class Ranking:
     why_no_window: str | None
 
 
-def rank_work(rank: int, columns: TraceColumns, work: Work, selection: Selection, selected: Selected) -> RankWork:
-    """Add up the work of one trace that the selection keeps, by exact name."""
+def rank_work(
+    rank: int,
+    columns: TraceColumns,
+    work: Work,
+    selection: Selection,
+    selected: Selected,
+    stage: npt.NDArray[np.int8] | None = None,
+) -> RankWork:
+    """Add up the work of one trace that the selection keeps, by exact name.
+
+    Args:
+        stage: Place in :class:`Stage` of each piece of work; -1 outside all steps.
+    """
     import numpy as np
 
     counted = np.zeros(len(columns), np.bool_)
@@ -122,8 +138,9 @@ def rank_work(rank: int, columns: TraceColumns, work: Work, selection: Selection
         mine = devices == number
         own[mine] = shared_ns(start[mine], end[mine])
         busy += busy_ns(start[mine], end[mine])
-    names = _by_name(columns, rows, raw, end - start, own, work.untimed[counted[work.untimed]], selected)
-    length = selected.window.length_us
+    untimed = work.untimed[counted[work.untimed]]
+    names = _by_name(columns, rows, raw, end - start, own, untimed, selected, None if stage is None else stage[keep])
+    length = selected.window.length_us if selected.stage_us is None else selected.stage_us
     reason = "no event has a time stamp" if length is None else None
     if columns.facts.truncated:
         length, reason = None, "the file is cut off: the whole window is unknown"
@@ -139,10 +156,12 @@ def _by_name(
     own: npt.NDArray[np.float64],
     untimed: npt.NDArray[np.int64],
     selected: Selected,
+    stage: npt.NDArray[np.int8] | None,
 ) -> tuple[NameStatistics, ...]:
     import numpy as np
 
     size = len(columns.names)
+    by_stage = {} if stage is None else _by_stage(columns.name[rows], own, stage, size)
     codes = columns.name[rows]
     calls = np.bincount(codes, minlength=size)
     without_time = np.bincount(columns.name[untimed], minlength=size)
@@ -163,9 +182,29 @@ def _by_name(
             float(shortest[code]) / 1000 if calls[code] else None,
             float(longest[code]) / 1000 if calls[code] else None,
             tuple(shapes.get(code, ())),
+            {name: float(values[code]) for name, values in by_stage.items() if values[code] > 0},
         )
         for code in np.flatnonzero(calls + without_time).tolist()
     )
+
+
+def _by_stage(
+    codes: npt.NDArray[np.int32], own: npt.NDArray[np.float64], stage: npt.NDArray[np.int8], size: int
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Self time in µs of each name in each stage that occurs."""
+    import numpy as np
+
+    found: dict[str, npt.NDArray[np.float64]] = {}
+    for place, name in enumerate(Stage):
+        mine = stage == place
+        if mine.any():
+            found[name.value] = np.bincount(codes[mine], weights=own[mine], minlength=size) / 1000
+    return found
+
+
+def _added_stages(items: Sequence[NameStatistics]) -> dict[str, float]:
+    names = dict.fromkeys(name for item in items for name in item.per_stage_us)
+    return {name: sum(item.per_stage_us.get(name, 0.0) for item in items) for name in names}
 
 
 def rank_kernels(ranks: Sequence[RankWork]) -> Ranking:
@@ -216,6 +255,7 @@ def _ranked(
         input_shapes=shapes,
         shapes_reason=None if shapes else "shape_unavailable",
         variants=_variants(items),
+        per_stage_us=_added_stages(items),
     )
 
 
@@ -244,6 +284,7 @@ def _variants(items: Sequence[NameStatistics]) -> tuple[NameStatistics, ...]:
             min((item.shortest_us for item in same if item.shortest_us is not None), default=None),
             max((item.longest_us for item in same if item.longest_us is not None), default=None),
             tuple(dict.fromkeys(shape for item in same for shape in item.shapes))[:SHAPES_SHOWN],
+            _added_stages(same),
         )
         for name, same in by_name.items()
     ]

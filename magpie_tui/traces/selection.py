@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import TraceColumns
-from magpie_tui.traces.decimals import MISSING
+from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.work import untimed_rows
 
 if TYPE_CHECKING:
@@ -79,11 +79,13 @@ class Selected:
         rows: int64, ascending: the events that count.
         in_window: Mask of all events of the trace that touch the window, whatever their category.
         window: Its bounds.
+        stage_us: Length of the steps that count, where only some stages do.
     """
 
     rows: npt.NDArray[np.int64]
     in_window: npt.NDArray[np.bool_]
     window: Window
+    stage_us: float | None = None
 
 
 def select(columns: TraceColumns, selection: Selection) -> Selected:
@@ -94,8 +96,8 @@ def select(columns: TraceColumns, selection: Selection) -> Selected:
     """
     import numpy as np
 
-    ts_us = columns.ts_ns / 1000
-    duration_us = np.where(columns.dur_ns == MISSING, 0, columns.dur_ns) / 1000
+    ts_us = microseconds(columns.ts_ns)
+    duration_us = microseconds(np.where(columns.dur_ns == MISSING, 0, columns.dur_ns))
     timed = ~untimed_rows(columns, np.arange(len(columns)))
     window = Window(None, None)
     touching = np.ones(len(columns), np.bool_)

@@ -39,6 +39,14 @@ class Assignment:
     step: npt.NDArray[np.int64]
     links: Links
 
+    def stage_codes(self) -> npt.NDArray[np.int8]:
+        """Place in :class:`Stage` of each piece of work; -1 outside all steps."""
+        import numpy as np
+
+        order = list(Stage)
+        table = np.array([order.index(label.stage) for label in self.steps.labels] or [0], np.int8)
+        return np.where(self.step >= 0, table[np.maximum(self.step, 0)], -1).astype(np.int8)
+
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
