@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,6 @@ import typer
 
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_clock
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write, write_json
 from magpie_tui.cli.running import say
@@ -46,11 +45,12 @@ def list_command(
     Example: magpie-tui runs list --state running
     """
     from magpie_tui.runs.store import list_runs
+    from magpie_tui.runs.words import run_to_json
 
     wanted = _states(state)
     runs = [run for run in list_runs(_places(output_dir)) if not wanted or run.state.value in wanted]
     shown = runs[:limit] if limit else runs
-    now = datetime.now(timezone.utc)
+    now = datetime.now().astimezone()
     print_listing(
         [
             Column("id"),
@@ -77,16 +77,28 @@ def show(run_id: _RunId, output_dir: _OutputDirs = None, list_format: _Format = 
 
     Example: magpie-tui runs show 20261202_140211
     """
+    from magpie_tui.runs.live import live_usage, usage_text, usage_to_json
+    from magpie_tui.runs.steps import read_steps
     from magpie_tui.runs.store import find_run, survivors
+    from magpie_tui.runs.words import run_facts, run_to_json, step_to_json, steps_text
 
     run = find_run(run_id, _places(output_dir))
-    now = datetime.now(timezone.utc)
-    value = run_to_json(run, now)
+    now = datetime.now().astimezone()
+    steps = read_steps(run.events_path)
+    usage = live_usage(run)
+    value = {
+        **run_to_json(run, now),
+        "steps": [step_to_json(step) for step in steps],
+        "usage": usage and usage_to_json(usage),
+    }
     left = [identity.pid for identity in survivors(run)] if run.state.value == "lost" else []
     if wants_json(list_format):
         write_json({**value, "surviving_pids": left})
         return
-    facts = _facts(run, now)
+    facts = run_facts(run, now)
+    facts["steps"] = steps_text(steps, run, now)
+    if usage is not None:
+        facts["cost"] = usage_text(usage)
     if left:
         pids = ", ".join(map(str, left))
         facts["still running"] = f"pid {pids}; 'magpie-tui runs stop {run.id}' ends them"
@@ -208,127 +220,19 @@ def _states(names: list[str] | None) -> set[str]:
     return set(names or ())
 
 
-def _started(run: Run) -> str | None:
-    if run.started_at is None:
-        return None
-    local = run.started_at.astimezone()
-    today = datetime.now().astimezone().date()
-    return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M")
-
-
-def _progress(run: Run) -> str | None:
-    state = run.state.value
-    if state == "ended":
-        return "done" if run.exit_code == 0 else f"done, exit {run.exit_code}"
-    if state == "stopped" and run.stop is not None:
-        return f"by {run.stop.by}"
-    if run.reason and (run.is_over or not run.checked):
-        return run.reason
-    return run.progress.text if run.progress else None
-
-
 def _row(run: Run, now: datetime) -> tuple[object, ...]:
-    says = run.last_line
-    if run.stop is not None and run.stop.processes_ended is not None:
-        says = f"{plural(run.stop.processes_ended, 'process', 'processes')} ended"
-    took_s = run.took_s(now)
+    from magpie_tui.runs.words import progress_text, says_text, started_text, took_text
+
     return (
         run.id,
         run.state.value,
         run.kind,
         run.label or None,
-        _started(run),
-        None if took_s is None else format_clock(took_s),
-        _progress(run),
-        None if says is None else says[:200],
+        started_text(run, now),
+        took_text(run, now),
+        progress_text(run),
+        says_text(run),
     )
-
-
-def _facts(run: Run, now: datetime) -> dict[str, object]:
-    import shlex
-
-    stop = run.stop
-    ended = None
-    if stop is not None:
-        ended = f"by {stop.by}"
-        if stop.processes_ended is not None:
-            killed = f" ({stop.processes_killed} by SIGKILL)" if stop.processes_killed else ""
-            ended += f": {plural(stop.processes_ended, 'process', 'processes')} ended{killed}"
-    took_s = run.took_s(now)
-    return {
-        "id": run.id,
-        "state": run.state.value,
-        "reason": run.reason,
-        "kind": run.kind,
-        "name": run.label or None,
-        "engine": run.engine,
-        "command": shlex.join(run.command),
-        "directory": run.cwd,
-        "pid": run.pid,
-        "exit status": run.exit_status,
-        "started": _started(run),
-        "took": None if took_s is None else format_clock(took_s),
-        "progress": run.progress.text if run.progress else None,
-        "last line": run.last_line,
-        "stopped": ended,
-        "left running": plural(run.leftover_processes, "process", "processes") if run.leftover_processes else None,
-        "workspace": run.workspace,
-        "stdout": run.stdout_path,
-        "stderr": run.stderr_path,
-        "events": run.events_path,
-    }
-
-
-def run_to_json(run: Run, now: datetime) -> dict[str, object]:
-    """Return the JSON object of one run as ``runs list`` and ``runs show`` print it."""
-    stop, progress = run.stop, run.progress
-    return {
-        "id": run.id,
-        "kind": run.kind,
-        "label": run.label,
-        "state": run.state.value,
-        "reason": run.reason,
-        "checked": run.checked,
-        "command": list(run.command),
-        "cwd": run.cwd,
-        "output_dir": run.output_dir,
-        "directory": run.directory,
-        "engine": run.engine,
-        "detached": run.detached,
-        "host": run.host,
-        "pid": run.pid,
-        "exit_code": run.exit_code,
-        "signal": run.signal,
-        "created_at": _iso(run.created_at),
-        "started_at": _iso(run.started_at),
-        "ended_at": _iso(run.ended_at),
-        "took_s": run.took_s(now),
-        "progress": progress
-        and {
-            "step": progress.step,
-            "done": progress.done,
-            "total": progress.total,
-            "unit": progress.unit,
-            "message": progress.message,
-            "time": _iso(progress.time),
-        },
-        "last_line": run.last_line,
-        "workspace": run.workspace,
-        "stop": stop
-        and {
-            "by": stop.by,
-            "requested_at": _iso(stop.requested_at),
-            "grace_s": stop.grace_s,
-            "processes_ended": stop.processes_ended,
-            "processes_killed": stop.processes_killed,
-        },
-        "leftover_processes": run.leftover_processes,
-        "remaining_pids": list(run.remaining_processes),
-    }
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _report_text(report: StopReport) -> str:

@@ -103,6 +103,8 @@ class Run:
         remaining_processes: Pids that even SIGKILL did not end.
         progress: Its last event.
         last_line: Last line of its standard output, or of its standard error where that is empty.
+        cpu_s: CPU time of all its processes, known when it is over.
+        peak_bytes: Most memory that one of its processes had in RAM, known when it is over.
     """
 
     id: str
@@ -132,6 +134,8 @@ class Run:
     remaining_processes: tuple[int, ...]
     progress: Progress | None
     last_line: str | None
+    cpu_s: float | None = None
+    peak_bytes: int | None = None
 
     @property
     def is_over(self) -> bool:

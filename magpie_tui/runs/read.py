@@ -118,6 +118,8 @@ def _from_status(directory: Path, status: dict[str, Any], problem: str | None) -
         else (),
         progress=None,
         last_line=None,
+        cpu_s=_number(status, "cpu_s"),
+        peak_bytes=_whole(status.get("peak_bytes")),
     )
 
 
@@ -130,6 +132,11 @@ def _with_logs(run: Run) -> Run:
 def _text(status: dict[str, Any], key: str) -> str:
     value = status.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _number(status: dict[str, Any], key: str) -> float | None:
+    value = status.get(key)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _whole(value: object) -> int | None:

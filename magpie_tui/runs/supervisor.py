@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 
@@ -110,6 +111,9 @@ class Supervisor:
         status.update(exit_code=outcome.exit_code, signal=outcome.signal, ended_at=utc_now())
         status["workspace"] = find_workspace(self._directory)
         status["remaining_processes"] = list(outcome.remaining)
+        # All of the tree was waited for by its parents, the last of which is this process.
+        cost = resource.getrusage(resource.RUSAGE_CHILDREN)
+        status.update(cpu_s=round(cost.ru_utime + cost.ru_stime, 3), peak_bytes=cost.ru_maxrss * 1024)
         stop = status["stop"]
         if outcome.stopped_by is not None and isinstance(stop, dict):
             stop.update(processes_ended=outcome.signalled, processes_killed=outcome.killed)
