@@ -71,9 +71,16 @@ def digests_of(entry: KernelEntry) -> dict[str, str]:
     return found
 
 
-def usable_cpus() -> int:
-    """Return the number of CPUs that this process may use."""
-    return max(1, len(os.sched_getaffinity(0)))
+def default_threads() -> int:
+    """Return the threads of CPU kernels: OMP_NUM_THREADS, else all usable CPUs but one.
+
+    The one left is for whatever else runs: a team of threads that waits for a member without a CPU loses whole time
+    slices, and that is what would be measured.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return max(1, len(os.sched_getaffinity(0)) - 1)
 
 
 class Evaluation:
@@ -99,7 +106,7 @@ class Evaluation:
         self.rng = random.Random(self.seed)
         self.gate_seeds = [self.rng.getrandbits(31) for _ in range(settings.gate.seeds)]
         self.model_seed = self.rng.getrandbits(31)
-        self.threads = settings.threads or usable_cpus()
+        self.threads = settings.threads or default_threads()
         self.memory_bytes = memory_limit_bytes(settings.gate.memory_share)
         self.exchange = Path(tempfile.mkdtemp(prefix="magpie-tui-exchange-"))
         self._harnesses: dict[tuple[object, ...], Harness] = {}

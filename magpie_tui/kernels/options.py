@@ -71,7 +71,15 @@ _MEASURING = (
         minimum=0,
         advanced=True,
     ),
-    OptionSpec("threads", ("--threads",), "integer", "Threads of CPU kernels.", metavar="N", minimum=1, advanced=True),
+    OptionSpec(
+        "threads",
+        ("--threads",),
+        "integer",
+        "Threads of CPU kernels; by default all CPUs but one.",
+        metavar="N",
+        minimum=1,
+        advanced=True,
+    ),
 )
 _LATENCY = (
     OptionSpec(

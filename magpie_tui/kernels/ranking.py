@@ -178,10 +178,13 @@ def _compare(
                 "suspect", interval, f"a ratio above {settings.largest_ratio:g}; by the parent's clock {seen:.2f}"
             )
     if word == "equivalent" and margin.value > LARGEST_EQUIVALENCE:
-        reason = f"too noisy to call it equivalent: the baseline differs from itself by up to {margin.value:.1%}"
-        return Comparison("inconclusive", interval, reason)
+        noise = f"too noisy to call it equivalent: the baseline differs from itself by up to {margin.value:.1%}"
+        return Comparison("inconclusive", interval, noise)
     needed = replicates_needed(values, margin.value, settings.confidence) if word == "inconclusive" else None
-    return Comparison(word, interval, margin.reason if word == "inconclusive" else None, needed=needed)
+    reason = None
+    if word == "inconclusive" and margin.value > margin.floor:
+        reason = f"the baseline differs from itself by up to {margin.value:.1%}, so nothing smaller can be claimed"
+    return Comparison(word, interval, reason, needed=needed)
 
 
 def _why_no_winner(comparisons: Mapping[int, Comparison], margin: Margin) -> str:

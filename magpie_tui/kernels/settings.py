@@ -82,7 +82,7 @@ class EvaluationSettings:
         quick: A first look; the report says so.
         timed: False for ``--no-perf``.
         seed: Start of the random numbers; None draws it from the system, which is what a candidate cannot know.
-        threads: Threads of the children's CPU operators; None is the number of usable CPUs.
+        threads: Threads of CPU operators; None is OMP_NUM_THREADS, else the number of usable CPUs less one.
     """
 
     gate: GateSettings = GateSettings()

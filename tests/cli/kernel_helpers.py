@@ -16,6 +16,14 @@ from tests.conftest import PROJECT_ROOT
 EXAMPLES = PROJECT_ROOT / "examples"
 
 
+def follow_schema(value: object, name: str) -> None:
+    """Fail when a value does not follow the published schema of its name."""
+    import jsonschema
+
+    schema = json.loads((PROJECT_ROOT / "docs" / "schemas" / f"{name}.schema.json").read_text())
+    jsonschema.validate(value, schema)
+
+
 @dataclass(frozen=True)
 class Finished:
     """A command that has ended."""
@@ -32,8 +40,11 @@ class Finished:
         return Path(last.removeprefix("Workspace: "))
 
     def report(self, mode: str) -> Any:
-        """The report in the workspace."""
-        return json.loads((self.workspace / f"{mode}_report.json").read_text())
+        """The report in the workspace; it and the record follow their schemas."""
+        report = json.loads((self.workspace / f"{mode}_report.json").read_text())
+        follow_schema(report, f"{mode}_report")
+        follow_schema(json.loads((self.workspace / "record.json").read_text()), "record")
+        return report
 
 
 def magpie(*arguments: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 240) -> Finished:
