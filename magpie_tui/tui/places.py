@@ -37,9 +37,16 @@ PLACES: tuple[Place, ...] = (
     Place("1", "campaign", "Campaign", "Camp", "what runs, what ended, where to begin", f"{_SCREENS}.home:HomeScreen"),
     Place("2", "runs", "Runs", "Runs", "live and ended runs with their logs", None, ("runs", "list")),
     Place("3", "trace", "Trace", "Trace", "stages, kernels and the roofline of a trace", None, ("trace", "--help")),
-    Place("4", "candidates", "Candidates", "Cand", "candidates beside their baseline", None, ("compare", "--help")),
+    Place(
+        "4",
+        "candidates",
+        "Candidates",
+        "Cand",
+        "candidates beside their baseline",
+        f"{_SCREENS}.candidates:CandidatesScreen",
+    ),
     Place("5", "experiments", "Experiments", "Exper", "paired serving runs and their verdict"),
-    Place("6", "workspaces", "Workspaces", "Works", "results on disk", None, ("workspaces", "list")),
+    Place("6", "workspaces", "Workspaces", "Works", "results on disk", f"{_SCREENS}.workspaces:WorkspacesScreen"),
     Place("7", "configs", "Configs", "Conf", "config files, checked as they are written", None, ("config", "new")),
     Place("8", "machine", "Machine", "Mach", "GPUs, who uses them, tools, disk", f"{_SCREENS}.machine:MachineScreen"),
 )

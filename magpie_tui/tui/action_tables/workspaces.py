@@ -1,0 +1,153 @@
+"""Actions of the place Workspaces: the tree, one workspace, a file of it, two side by side."""
+
+from __future__ import annotations
+
+from magpie_tui.tui.actions import Action
+
+
+def _action(
+    name: str,
+    target: str,
+    method: str,
+    keys: tuple[str, ...],
+    title: str,
+    description: str,
+    *,
+    label: str = "",
+) -> Action:
+    return Action(f"workspaces.{name}", target, method, keys, title, description, "workspaces", label=label)
+
+
+ACTIONS: tuple[Action, ...] = (
+    _action(
+        "compare",
+        "WorkspacesScreen",
+        "compare_marked",
+        ("d",),
+        "put two marked workspaces side by side",
+        "Put the two marked workspaces side by side: numbers and differences, which prove nothing by themselves.",
+        label="difference",
+    ),
+    _action(
+        "candidates",
+        "WorkspacesScreen",
+        "open_candidates",
+        ("o",),
+        "open the candidates of the workspace",
+        "Show the kernels of the workspace under the cursor in the place Candidates.",
+        label="candidates",
+    ),
+    _action(
+        "fold",
+        "WorkspacesScreen",
+        "fold_directory",
+        ("z",),
+        "fold the directory",
+        "Hide the workspaces of the directory under the cursor, or show them again.",
+        label="fold",
+    ),
+    _action(
+        "fold_all",
+        "WorkspacesScreen",
+        "fold_all",
+        (),
+        "fold all directories",
+        "Hide the workspaces of all directories, or show them all again.",
+    ),
+    _action(
+        "copy_path",
+        "WorkspacesScreen",
+        "copy_path",
+        (),
+        "copy the path",
+        "Copy the path of the workspace or directory under the cursor.",
+    ),
+    _action(
+        "next_pane",
+        "WorkspaceScreen",
+        "next_pane",
+        ("right_square_bracket",),
+        "go to the next pane",
+        "Go to the next of report, files, logs, record and config.",
+        label="pane",
+    ),
+    _action(
+        "previous_pane",
+        "WorkspaceScreen",
+        "previous_pane",
+        ("left_square_bracket",),
+        "go to the previous pane",
+        "Go to the previous of report, files, logs, record and config.",
+    ),
+    _action(
+        "report_candidates",
+        "WorkspaceScreen",
+        "open_candidates",
+        ("o", "enter"),
+        "open the candidates of the workspace",
+        "Show the kernels of this workspace in the place Candidates.",
+        label="candidates",
+    ),
+    _action(
+        "next_log",
+        "WorkspaceScreen",
+        "next_log",
+        ("full_stop",),
+        "go to the next log",
+        "Show the next log of the workspace.",
+        label="next log",
+    ),
+    _action(
+        "previous_log",
+        "WorkspaceScreen",
+        "previous_log",
+        ("comma",),
+        "go to the previous log",
+        "Show the previous log of the workspace.",
+    ),
+    _action(
+        "copy_report",
+        "WorkspaceScreen",
+        "copy_text",
+        ("y",),
+        "copy the text of the pane",
+        "Copy what the pane shows; the report exactly as the command prints it.",
+        label="copy",
+    ),
+    _action(
+        "export_report",
+        "WorkspaceScreen",
+        "export_report",
+        ("e",),
+        "export the report",
+        "Write the report to a file as the command prints it: text, json, csv or md.",
+        label="export",
+    ),
+    _action(
+        "copy_file",
+        "FileScreen",
+        "copy_text",
+        ("y",),
+        "copy the file",
+        "Copy the text of the file as it is shown.",
+        label="copy",
+    ),
+    _action(
+        "copy_difference",
+        "DifferenceScreen",
+        "copy_text",
+        ("y",),
+        "copy the difference",
+        "Copy the difference exactly as the command prints it.",
+        label="copy",
+    ),
+    _action(
+        "export_difference",
+        "DifferenceScreen",
+        "export_difference",
+        ("e",),
+        "export the difference",
+        "Write the difference to a file as the command prints it: text, json, csv or md.",
+        label="export",
+    ),
+)

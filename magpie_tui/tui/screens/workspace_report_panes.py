@@ -1,0 +1,78 @@
+"""Panes of a screen: one is shown, the others keep their state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.containers import Vertical
+
+from magpie_tui.tui.widgets.frame import RuleRow
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.widget import Widget
+
+
+class Panes(Vertical):
+    """A rule with the names of panes, and below it the current pane.
+
+    Args:
+        names: What the rule shows, in order.
+        widgets: The pane of each name; several names may share one widget.
+    """
+
+    DEFAULT_CSS = """
+    Panes { height: 1fr; width: 1fr; layout: vertical; }
+    Panes > .pane { height: 1fr; display: none; }
+    Panes > .pane.-shown { display: block; }
+    """
+
+    def __init__(self, names: Sequence[str], widgets: Sequence[Widget], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.names = tuple(names)
+        self._widgets = tuple(widgets)
+        self._current = 0
+
+    def compose(self) -> ComposeResult:
+        """The rule, then every pane."""
+        yield RuleRow(panes=self.names, current=self._current)
+        for widget in dict.fromkeys(self._widgets):
+            widget.add_class("pane")
+            widget.set_class(widget is self._widgets[self._current], "-shown")
+            yield widget
+
+    @property
+    def current(self) -> str:
+        """Name of the pane that is shown."""
+        return self.names[self._current]
+
+    @property
+    def pane(self) -> Widget:
+        """The widget that is shown."""
+        return self._widgets[self._current]
+
+    def show(self, name: str) -> None:
+        """Show a pane; the focus follows when it was in the one before."""
+        had_focus = self.screen.focused is not None and self in self.screen.focused.ancestors_with_self
+        self._current = self.names.index(name)
+        for widget in self._widgets:
+            widget.set_class(widget is self.pane, "-shown")
+        self.query_one(RuleRow).show(current=self._current)
+        if had_focus:
+            self.focus_pane()
+
+    def step(self, by: int) -> None:
+        """Go to a neighbour; after the last comes the first."""
+        self.show(self.names[(self._current + by) % len(self.names)])
+
+    def say(self, title: str | None = None, note: str | None = None) -> None:
+        """Change the rule's title and note."""
+        self.query_one(RuleRow).show(title, note)
+
+    def focus_pane(self) -> None:
+        """Put the focus into the pane that is shown."""
+        for widget in (self.pane, *self.pane.query("*").results()):
+            if widget.can_focus and not widget.disabled:
+                widget.focus()
+                return
