@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.tui.background import MachineReading
+from magpie_tui.tui.run_calls import RunCalls
 
 if TYPE_CHECKING:
     from magpie_tui.runs.model import Run
@@ -30,6 +31,7 @@ class Services:
         read_machine: The machine, and what row 1 shows of it; with True also what hardly ever changes.
         stop_run: Stop one run and return a sentence about it.
         output_dirs: Directories below which results are looked for.
+        run_calls: What the screens of runs do with one run.
         now: The time, with its local zone.
         environment: Environment variables.
     """
@@ -39,5 +41,6 @@ class Services:
     read_machine: Callable[[bool], MachineReading]
     stop_run: Callable[[Run], str]
     output_dirs: Callable[[], Sequence[Path]] = tuple
+    run_calls: RunCalls = field(default_factory=RunCalls)
     now: Callable[[], datetime] = _local_now
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -144,7 +144,13 @@ def place_columns(
         if not placed and viewport:
             width = min(width, max(4, viewport // 2 - GUTTER))
         placed.append(PlacedColumn(column, index, max(1, width)))
-    return TableLayout(tuple(placed), 2 if viewport >= _WIDE_VIEWPORT else 1)
+    gap = 2 if viewport >= _WIDE_VIEWPORT else 1
+    last = placed[-1] if placed else None
+    if last is not None and last.column.fill and last.column.id not in widths:
+        left = GUTTER + sum(item.width + gap for item in placed[:-1])
+        room = max(viewport - left, cell_len(last.column.title))
+        placed[-1] = PlacedColumn(last.column, last.index, min(last.width, room))
+    return TableLayout(tuple(placed), gap)
 
 
 def measure_columns(source: TableSource) -> dict[str, int]:

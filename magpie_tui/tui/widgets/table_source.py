@@ -34,6 +34,7 @@ class TableColumn:
         max_width: Bound of the measured width.
         shrink: Long texts lose their middle (False: their end).
         hidden: Not shown until the user asks for it.
+        fill: As the last column it takes what is left of the line, and no more.
     """
 
     id: str
@@ -44,6 +45,7 @@ class TableColumn:
     max_width: int = 40
     shrink: bool = True
     hidden: bool = False
+    fill: bool = False
 
     @property
     def printed(self) -> Column:
