@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magpie_tui.cli.main import run
+from magpie_tui.cli.entry import run
 
 if __name__ == "__main__":
     run()

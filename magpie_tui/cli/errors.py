@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-
-import click
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import ExitCode, MagpieTuiError
 from magpie_tui.basics.text import printable
+
+if TYPE_CHECKING:
+    import click
 
 
 def _write(text: str) -> None:

@@ -153,8 +153,3 @@ def main(arguments: list[str] | None = None) -> int:
         return 128 + signalled.number
     except Exception as error:
         return show_unexpected(error)
-
-
-def run() -> NoReturn:
-    """Console script."""
-    sys.exit(main())
