@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magpie_tui.basics.redact import is_secret_name
-from magpie_tui.configs.commands import check_tokens, is_shell_script, split_command
+from magpie_tui.configs.commands import check_tokens, shell_script_start, split_command
 from magpie_tui.configs.kernel_model import Command
 from magpie_tui.configs.positions import ListNode, MapNode, Node, Scalar
 from magpie_tui.configs.scalars import describe, type_of
@@ -107,10 +107,11 @@ def _fill_in(reader: Reader, tokens: Command, nodes: list[Scalar], key: str) -> 
     if not reader.expands:
         return tokens
     filled = []
+    script = shell_script_start(tokens)
     for index, token in enumerate(tokens):
         expansion = expand(token, reader.environment)
         filled.append(expansion.text)
-        if is_shell_script(tokens, index):
+        if script is not None and index >= script:
             continue  # the shell itself reads what is not set here
         for name in expansion.unset:
             reader.unset_variable(nodes[index], key, name)

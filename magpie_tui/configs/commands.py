@@ -49,6 +49,7 @@ class _Splitter:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.end = len(text.rstrip())
         self.position = 0
         self.tokens: list[str] = []
         self.offsets: list[int] = []
@@ -115,7 +116,7 @@ class _Splitter:
 
     def newline(self) -> None:
         self.end_word()
-        if self.tokens and self.text[self.position :].strip():
+        if self.tokens and self.position < self.end:
             self.fault(
                 "shell-operator",
                 "a line end separates commands only in a shell",
@@ -125,7 +126,7 @@ class _Splitter:
 
     def backslash(self) -> None:
         after = self.text[self.position + 1 : self.position + 2]
-        if not self.text[self.position + 1 :].strip():
+        if self.position + 1 >= self.end:
             self.fault(
                 "trailing-backslash",
                 "the command ends in a backslash",
@@ -238,8 +239,9 @@ def check_tokens(tokens: tuple[str, ...]) -> tuple[Fault, ...]:
                 "in a list each argument is an item of its own; write text instead of a list to have it split",
             )
         )
-    for index, token in enumerate(tokens):
-        if token in _OPERATOR_TOKENS and not is_shell_script(tokens, index):
+    script = shell_script_start(tokens)
+    for index, token in enumerate(tokens[:script]):
+        if token in _OPERATOR_TOKENS:
             message = f"{token} is passed on as an argument, not as a shell operator"
             faults.append(Fault("warning", "operator-argument", message, index, _SHELL_HINT))
     if tokens[0] in _BUILTINS:
@@ -247,15 +249,15 @@ def check_tokens(tokens: tuple[str, ...]) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def is_shell_script(tokens: tuple[str, ...], index: int) -> bool:
-    """True when token ``index`` is the script of ``bash -c``, or an argument of it: a shell reads it."""
-    for start, token in enumerate(tokens[:index]):
+def shell_script_start(tokens: tuple[str, ...]) -> int | None:
+    """Return the index of the script of ``bash -c``: a shell reads it and what follows. None where there is none."""
+    for start, token in enumerate(tokens):
         if PurePath(token).name not in _SHELLS:
             continue
-        for position in range(start + 1, index):
+        for position in range(start + 1, len(tokens)):
             option = tokens[position]
             if not option.startswith("-"):
                 break
             if not option.startswith("--") and option.endswith("c"):
-                return True
-    return False
+                return position + 1
+    return None

@@ -14,6 +14,9 @@ from magpie_tui.basics.text import plural, printable
 Severity = Literal["error", "warning"]
 OriginKind = Literal["file", "default", "environment", "framework", "command_line", "derived"]
 
+MAX_PROBLEMS = 300
+"""Problems kept of one file."""
+
 Value: TypeAlias = Union[bool, int, float, str, "tuple[Value, ...]", "Mapping[str, Value]", None]
 """A plain configuration value: what JSON can say."""
 
@@ -200,6 +203,12 @@ class ProblemList:
     ) -> None:
         """Add a problem at a node, or at ``(line, column)``."""
         line, column = place if isinstance(place, tuple) else (place.line, place.column)
+        if len(self.items) > MAX_PROBLEMS:
+            return
+        if len(self.items) == MAX_PROBLEMS:
+            message = f"there are more than {MAX_PROBLEMS} problems; the rest is left out"
+            self.items.append(Problem(self.path, line, column, "error", "too-many-problems", message))
+            return
         problem = Problem(self.path, line, column, severity, code, message, expected, found, hint)
         if problem not in self.items:
             self.items.append(problem)

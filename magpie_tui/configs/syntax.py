@@ -128,12 +128,14 @@ def _parse_with_repairs(lines: list[str], problems: ProblemList) -> tuple[Node |
                 continue
             recovered = True
             cut = _line_to_cut(error, lines, index)
+            # What follows an open quote or bracket is often wrong for that reason only.
             if index > last_cut + 1 and len(problems.items) < _MAX_SYNTAX_ERRORS:
                 column = (mark.column if mark else 0) + 1
                 _report_syntax(problems, error, (index + 1, max(1, column - shifts.get(index, 0))), lines[index])
             if cut is None:
                 return None, True
-            last_cut = max(cut)
+            context = error.context or ""
+            last_cut = max(cut) if "quoted scalar" in context or "flow" in context else -10
             for number in cut:
                 lines[number] = ""
             continue

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magpie_tui.configs.commands import check_tokens, is_shell_script, split_command
+from magpie_tui.configs.commands import check_tokens, shell_script_start, split_command
 from magpie_tui.configs.variables import expand
 
 
@@ -98,10 +98,10 @@ def test_lists_are_passed_on_with_warnings() -> None:
 
 
 def test_shell_scripts_are_recognised() -> None:
-    assert is_shell_script(("bash", "-lc", "echo $x"), 2)
-    assert is_shell_script(("env", "A=1", "/bin/sh", "-e", "-c", "echo $x"), 5)
-    assert not is_shell_script(("bash", "run.sh", "$x"), 2)
-    assert not is_shell_script(("./t", "-c", "$x"), 2)
+    assert shell_script_start(("bash", "-lc", "echo $x")) == 2
+    assert shell_script_start(("env", "A=1", "/bin/sh", "-e", "-c", "echo $x")) == 5
+    assert shell_script_start(("bash", "run.sh", "$x")) is None
+    assert shell_script_start(("./t", "-c", "$x")) is None
 
 
 def test_variables() -> None:

@@ -9,7 +9,7 @@ import pytest
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.configs.check import check_document
-from magpie_tui.configs.positions import Document, MapNode, Scalar, errors_of
+from magpie_tui.configs.positions import MAX_PROBLEMS, Document, MapNode, Scalar, errors_of
 from magpie_tui.configs.scalars import describe
 from magpie_tui.configs.schema import plain_value
 from magpie_tui.configs.syntax import MAX_BYTES, load_document, parse_document
@@ -136,6 +136,16 @@ def test_several_syntax_errors_are_found_in_one_go() -> None:
     document = parse("a: b: c\nb: 1\nc:\n  - @x\nd: 2\nd: 3\n")
     assert [item[:2] for item in codes(document)] == [("yaml-syntax", 1), ("yaml-syntax", 4), ("duplicate-key", 6)]
     assert document.recovered
+
+
+def test_neighbouring_syntax_errors_are_told_apart() -> None:
+    assert [item[1] for item in codes(parse("a: b: c\nd: e: f\ng: 1\n"))] == [1, 2]
+
+
+def test_a_file_full_of_problems_is_cut_short() -> None:
+    document = parse("a:\n" + "\tb: 1\n" * 5_000)
+    assert MAX_PROBLEMS < len(document.problems) <= 2 * (MAX_PROBLEMS + 1)
+    assert "too-many-problems" in {problem.code for problem in document.problems}
 
 
 def test_recovery_leaves_out_what_is_indented_below_the_damage() -> None:
