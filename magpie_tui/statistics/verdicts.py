@@ -31,14 +31,17 @@ DEFAULT_MARGIN = 0.01
 """Smallest difference worth a claim about a kernel: 1 %."""
 DEVICE_TIME_MARGIN = 0.003
 """The same for device time stamps of kernels of 20 µs and more."""
+EQUIVALENCE_LIMIT = 0.05
+"""Nothing wider than ±5 % is called equivalent, however noisy the control is: a margin raised by noise says that
+differences cannot be seen, not that there are none."""
 
 
 def judge(interval: Interval, margin: float) -> Verdict:
     """Return the verdict word for an interval of ratios.
 
     ``faster``: the whole interval lies above 1 and the point is at least 1 + margin. ``slower``: mirrored (point at
-    most 1 / (1 + margin)). ``equivalent``: the interval lies inside 1 / (1 + margin) … 1 + margin. Everything else,
-    an unbounded interval included, is ``inconclusive``.
+    most 1 / (1 + margin)). ``equivalent``: the interval lies inside 1 / (1 + margin) … 1 + margin, with no more than
+    ``EQUIVALENCE_LIMIT`` for the margin. Everything else, an unbounded interval included, is ``inconclusive``.
 
     Args:
         interval: Ratios, as ``ratio_interval`` gives them, corrected where there are several candidates.
@@ -54,7 +57,8 @@ def judge(interval: Interval, margin: float) -> Verdict:
         return "faster"
     if high < 1.0 and interval.point * upper <= 1.0:
         return "slower"
-    if high < upper and low * upper > 1.0:
+    widest = min(upper, 1.0 + EQUIVALENCE_LIMIT)
+    if high < widest and low * widest > 1.0:
         return "equivalent"
     return "inconclusive"
 

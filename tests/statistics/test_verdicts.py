@@ -211,3 +211,8 @@ def test_replicates_needed_is_unknown_where_nothing_can_be_said() -> None:
     edge = math.log1p(0.01)
     assert replicates_needed([edge / 2 - 0.1, edge / 2 + 0.1], 0.01, most=10) is None
     assert replicates_needed([0.05, 0.0500001], 0.01) == 2
+
+
+def test_a_noisy_control_makes_nothing_equivalent() -> None:
+    assert judge(ratios(0.71, 1.32, 2.46), 1.5) == "inconclusive"
+    assert judge(ratios(0.97, 1.0, 1.03), 1.5) == "equivalent"
