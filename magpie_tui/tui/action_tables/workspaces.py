@@ -95,7 +95,6 @@ ACTIONS: tuple[Action, ...] = (
         ("full_stop",),
         "go to the next log",
         "Show the next log of the workspace.",
-        label="next log",
     ),
     _action(
         "previous_log",

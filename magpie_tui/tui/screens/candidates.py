@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.containers import Vertical
 from textual.content import Content
@@ -278,12 +279,14 @@ class CandidatesScreen(PlaceScreen):
         self.refresh_bindings()
 
     def _set_height(self, rows: int) -> None:
-        side = self.query_one("#table-side")
-        if self.app.size.width >= WIDE:
-            side.styles.height = "1fr"
+        side, table = self.query_one("#table-side"), self.query_one(TablePane)
+        if not rows:
+            side.styles.height = table.styles.height = "1fr"
             return
-        most = max(5, (self.app.size.height - 8) // 2)
-        side.styles.height = max(4, min(rows + 1, most)) + 1
+        wide = self.app.size.width >= WIDE
+        most = self.app.size.height - 10 if wide else max(5, (self.app.size.height - 8) // 2)
+        table.styles.height = max(3, min(rows + 1, most))
+        side.styles.height = "1fr" if wide else "auto"
 
     def _show_words(self) -> None:
         assert self._reading is not None
@@ -293,10 +296,16 @@ class CandidatesScreen(PlaceScreen):
         newer = "" if self._chosen or self._results is None else unfinished_note(self._results, self._path)
         right = f"{newer}  {right}" if newer else right
         width = self.app.size.width
+        if len(left) + len(right) + 2 > width:
+            right = newer
         text = shorten_middle(printable(left), max(10, width - len(right) - 2))
         gap = " " * max(2, width - len(text) - len(right))
         self.query_one("#conditions", Static).update(Content.assemble(text, gap, (printable(right), "$quiet")))
-        self.query_one("#sentence", Static).update(Content.assemble("  ", (printable(found.sentence), "bold")))
+        sentence = printable(found.sentence)
+        room = self._table_width() - 3
+        if cell_len(sentence) > room:
+            sentence = shorten_middle(sentence.split("; ")[0], room)
+        self.query_one("#sentence", Static).update(Content.assemble("  ", (sentence, "bold")))
 
     def current(self) -> Candidate | None:
         """Return the candidate under the cursor."""
@@ -311,7 +320,7 @@ class CandidatesScreen(PlaceScreen):
 
     def _wanted(self) -> tuple[str, str, int] | None:
         row = self.current()
-        return None if row is None else (self.panes.current, row.name, max(40, self.panes.size.width))
+        return None if row is None else (self.panes.current, row.name, max(40, self.panes.content_size.width - 2))
 
     def _show_pane(self) -> None:
         wanted, row, reading = self._wanted(), self.current(), self._reading
@@ -361,7 +370,8 @@ class CandidatesScreen(PlaceScreen):
             view.show_line(0)
         note = "no logs"
         if log is not None:
-            note = f"{log.name}  {self._log + 1} of {len(self._logs)}  {format_bytes(log.size_bytes)}"
+            short = "/".join(log.name.split("/")[2:]) or log.name
+            note = f"{short}  {self._log + 1} of {len(self._logs)} (, .)  {format_bytes(log.size_bytes)}"
         self.panes.say(note=note)
 
     # What can be done

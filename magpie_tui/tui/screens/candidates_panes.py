@@ -215,9 +215,9 @@ def _ridges(shown: Sequence[tuple[str, KernelSamples]], inputs: PaneInputs) -> I
     low, high = times[int(len(times) * 0.005)], times[-1 - int(len(times) * 0.005)]
     if high <= low:
         low, high = low * 0.99, high * 1.01
-    unit = time_unit([low])
+    unit = time_unit([times[len(times) // 2]])
     label = min(16, max(len(printable(name)) for name, _samples in shown))
-    cells = max(20, inputs.width - label - 34)
+    cells = max(20, inputs.width - label - 32)
     levels = ASCII_LEVELS if inputs.ascii_only else BLOCK_LEVELS
     yield _heading(f"{unit.name} a call, {plural(len(times), 'window')}; warm-up and control not shown")
     for name, samples in shown:
@@ -234,7 +234,8 @@ def _ridges(shown: Sequence[tuple[str, KernelSamples]], inputs: PaneInputs) -> I
 
 
 def _over_time(shown: Sequence[tuple[str, KernelSamples]], inputs: PaneInputs) -> Iterator[Line]:
-    unit = time_unit([min(time for _name, samples in shown for time in samples.used_us)])
+    times = sorted(time for _name, samples in shown for time in samples.used_us)
+    unit = time_unit([times[len(times) // 2]])
     series = []
     for name, samples in shown:
         pairs = [
@@ -244,7 +245,7 @@ def _over_time(shown: Sequence[tuple[str, KernelSamples]], inputs: PaneInputs) -
         ]
         series.append(Series(name, [start for start, _time in pairs], [time for _start, time in pairs]))
     yield _heading(f"{unit.name} a call over seconds of the session")
-    yield from line_plot(series, max(30, inputs.width - 1), 10, joined=False)
+    yield from line_plot(series, max(30, inputs.width), 10, joined=False, number="{:,.1f}".format)
 
 
 def diff_lines(inputs: PaneInputs) -> list[Line]:

@@ -108,7 +108,7 @@ def candidate_source(found: Candidates, width: int, *, ascii_only: bool) -> List
     columns += [
         RowColumn[Candidate](
             id="errors",
-            title="says",
+            title="errors and limits",
             value=lambda row: row.first_error,
             max_width=200,
             shrink=False,

@@ -12,7 +12,7 @@ from magpie_tui.workspaces.candidates import Candidate, Candidates
 from magpie_tui.workspaces.detail import WorkspaceDetail
 from magpie_tui.workspaces.values import as_list, as_mapping
 
-WIDTH = 70
+WIDTH = 64
 VERDICTS = {
     "faster": "the corrected interval lies above no difference and the ratio is at least the margin",
     "slower": "the corrected interval lies below no difference by at least the margin",
@@ -25,19 +25,17 @@ VERDICTS = {
 
 
 def why_lines(column: str, row: Candidate, found: Candidates, detail: WorkspaceDetail) -> list[str]:
-    """Return the explanation of one cell: formula, inputs, file, number of blocks, caveats."""
-    makers = {
-        "rank": _rank,
-        "verdict": _verdict,
-        "time": _time,
-        "ratio": _ratio,
-        "interval": _ratio,
-        "change": _change,
-    }
+    """Return formula, inputs, file, number of blocks and caveats of a candidate's numbers, ``column``'s first."""
+    makers = {"verdict": _verdict, "ratio": _ratio, "time": _time, "rank": _rank, "change": _change}
+    first = {"interval": "ratio", "errors": "verdict", "id": "verdict"}.get(column, column)
     lines: list[str] = []
-    for paragraph in makers.get(column, _verdict)(row, found):
-        lines += [*textwrap.wrap(printable(paragraph), WIDTH), ""]
-    return [*lines, f"from  {printable(detail.path)}"]
+    for name in sorted(makers, key=lambda item: item != first):
+        for index, paragraph in enumerate(makers[name](row, found)):
+            head = f"{name:<9}" if not index else " " * 9
+            wrapped = textwrap.wrap(printable(paragraph), WIDTH - 9) or [""]
+            lines += [head + wrapped[0], *(" " * 9 + more for more in wrapped[1:])]
+        lines.append("")
+    return [*lines, f"from     {printable(detail.path)}"]
 
 
 def _rank(row: Candidate, _found: Candidates) -> Iterator[str]:
@@ -89,7 +87,7 @@ def _ratio(row: Candidate, found: Candidates) -> Iterator[str]:
     if row.is_baseline:
         yield "1 by definition: the baseline's time divided by itself"
         return
-    yield f"ratio {ratio_text(row)}"
+    yield ratio_text(row)
     if row.ratio is not None:
         yield (
             "the mean over paired blocks of log(baseline's time / this time), as a ratio; its interval is a t interval "

@@ -194,7 +194,9 @@ class WorkspaceScreen(PlaceScreen):
         summary = detail.summary
         word = (summary.status, STATUS_STYLES.get(summary.status, ""))
         self.query_one("#outcome", Static).update(Content.assemble(word, f"  {printable(summary.headline)}"))
-        self.query_one("#report", TextLines).set_lines(section_contents(workspace_sections(detail, width=width - 1)))
+        self.query_one("#report", TextLines).set_lines(
+            section_contents(workspace_sections(detail, width=width - 2), width - 2)
+        )
         self._show_note()
 
     def _show_note(self) -> None:
@@ -231,7 +233,7 @@ class WorkspaceScreen(PlaceScreen):
         if not self._logs:
             return "no logs"
         log = self._logs[self._log]
-        return f"{log.name}  {self._log + 1} of {len(self._logs)}  {format_bytes(log.size_bytes)}"
+        return f"{log.name}  {self._log + 1} of {len(self._logs)} (, .)  {format_bytes(log.size_bytes)}"
 
     # What can be done
 

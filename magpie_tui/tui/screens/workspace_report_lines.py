@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from magpie_tui.basics.text import printable
@@ -21,8 +23,8 @@ _FACT = re.compile(r"(?P<name>[A-Z][\w ]*:)(?P<gap> +)(?P<value>.*)", re.DOTALL)
 _KEY = re.compile(r'(?P<indent>\s*(?:- +)*)(?P<key>"(?:[^"\\]|\\.)*"|[\w.<$][^:#"]*?)(?P<colon>:)(?=\s|$)')
 
 
-def section_contents(sections: Iterable[Section]) -> list[Content]:
-    """Return the lines of a report, headings bold, names of facts quiet, the status coloured."""
+def section_contents(sections: Iterable[Section], width: int) -> list[Content]:
+    """Return the lines of a report, headings bold, names of facts quiet, the status coloured; long ones are wrapped."""
     lines: list[Content] = []
     for section in sections:
         if lines:
@@ -30,8 +32,16 @@ def section_contents(sections: Iterable[Section]) -> list[Content]:
         if section.title:
             lines.append(Content.assemble((f"{section.title}:", "bold $primary")))
         for index, line in enumerate(section.lines):
-            lines.append(_section_line(section, index, line))
+            first, *rest = _wrapped(section, line, width)
+            lines += [_section_line(section, index, first), *map(Content, rest)]
     return lines
+
+
+def _wrapped(section: Section, line: str, width: int) -> list[str]:
+    if section.kind not in ("facts", "notes") or cell_len(line) <= width:
+        return [line]
+    indent = " " * (12 if section.kind == "facts" else 4)
+    return textwrap.wrap(line, max(30, width), subsequent_indent=indent, break_on_hyphens=False) or [line]
 
 
 def _section_line(section: Section, index: int, line: str) -> Content:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
@@ -72,7 +73,7 @@ class WorkspacesScreen(PlaceScreen):
         yield Static(Content(""), markup=False, id="counts")
         with SideBySide():
             yield TablePane(self._source, name="workspaces", view=self._first_view(), empty_text=EMPTY)
-            with SideDetail():
+            with Vertical(id="detail-side"):
                 yield RuleRow(id="detail-rule")
                 yield TextLines(id="detail")
 
@@ -290,15 +291,6 @@ class WorkspacesScreen(PlaceScreen):
         row = self.current()
         if row is not None:
             self.magpie.copy_text(str(row.path))
-
-
-class SideDetail(SideBySide):
-    """What is known of the row under the cursor; always from top to bottom."""
-
-    DEFAULT_CSS = """
-    Screen.-wide SideBySide > SideDetail { layout: vertical; }
-    SideDetail > RuleRow { height: 1; }
-    """
 
 
 def why_no_candidates(summary: WorkspaceSummary | None) -> str | None:

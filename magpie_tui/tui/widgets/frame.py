@@ -260,13 +260,15 @@ class CommandRow(Row):
 def footer_parts(actions: Sequence[ActiveAction], width: int) -> list[tuple[str, str, bool]]:
     """Return (key, label, possible) for the actions that fit; ``? help`` is kept at the end.
 
+    Where it gets narrow, going deeper and what only this screen can do are worth more than what every table can.
+
     Args:
         actions: What can be done now, innermost first.
         width: Cells of the row.
     """
     shown: list[tuple[str, str, bool]] = []
     last: list[tuple[str, str, bool]] = []
-    for active in actions:
+    for active in _in_footer_order(actions):
         if not active.action.footer or not active.keys:
             continue
         part = (key_text(active.keys[0]), active.action.label, active.reason is None)
@@ -279,6 +281,22 @@ def footer_parts(actions: Sequence[ActiveAction], width: int) -> list[tuple[str,
     while shown and used(shown + last) > width:
         shown.pop()
     return shown + last
+
+
+_BUSY_WIDGETS = frozenset({"VirtualTable", "LogView"})
+"""Widgets with more keys than the row has room for."""
+
+
+def _in_footer_order(actions: Sequence[ActiveAction]) -> Sequence[ActiveAction]:
+    if not any(active.action.target in _BUSY_WIDGETS for active in actions):
+        return actions
+
+    def rank(active: ActiveAction) -> int:
+        if active.action.target in _BUSY_WIDGETS:
+            return 0 if "enter" in active.action.keys else 2
+        return 2 if active.action.target == "PlaceScreen" else 1
+
+    return sorted(actions, key=rank)
 
 
 class FooterRow(Row):
