@@ -53,6 +53,10 @@ class Flags:
     text: str = ""
 
 
+NO_FLAGS = Flags()
+"""Nothing was flagged."""
+
+
 class FlagReader:
     """Looks through one growing log, a piece at a time.
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from magpie_tui.runs.flags import FlagReader, Flags
+from magpie_tui.runs.flags import NO_FLAGS, FlagReader, Flags
 from magpie_tui.runs.model import Run
 from magpie_tui.runs.steps import Step, StepReader
 
@@ -30,8 +30,8 @@ class RunNews:
     run_id: str
     steps: tuple[Step, ...] = ()
     steps_forgotten: int = 0
-    stdout_flags: Flags = Flags()
-    stderr_flags: Flags = Flags()
+    stdout_flags: Flags = NO_FLAGS
+    stderr_flags: Flags = NO_FLAGS
     stdout_bytes: int = 0
     stderr_bytes: int = 0
     events_bytes: int = 0

@@ -1,0 +1,233 @@
+"""What the list of runs and the screen of one run share: looking at a run while it goes on, and acting on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+from textual.message import Message
+
+from magpie_tui.runs.news import RunFollower, RunNews
+from magpie_tui.tui.actions import bindings_for
+from magpie_tui.tui.background import RunsRead
+from magpie_tui.tui.screens.run_acts import RunActs
+from magpie_tui.tui.screens.run_lines import RunView
+from magpie_tui.tui.widgets.log_core import updates_per_second
+
+if TYPE_CHECKING:
+    from magpie_tui.processes.usage import TreeUsage
+    from magpie_tui.runs.model import Run
+
+USAGE_INTERVAL_S = 2.0
+REMOTE_USAGE_INTERVAL_S = 5.0
+MOST_READ_OFTEN = 50
+"""Runs that go on and are read at the live rate; more are read with all the others."""
+
+REST_FACTOR = 5.0
+"""After a look the thread rests so many times as long as the look took: slow disks are not asked without end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a thread saw in one look.
+
+    Attributes:
+        runs: The runs that went on, read again.
+        follower: Reads the files of the run on the screen.
+        news: What they say; None when they were not looked at.
+        usage: What that run costs; None when that was not read.
+        usage_read: Whether it was to be read.
+        took_s: How long the look took.
+    """
+
+    runs: tuple[Run, ...]
+    follower: RunFollower | None
+    news: RunNews | None
+    usage: TreeUsage | None
+    usage_read: bool
+    took_s: float
+
+
+class RunScreen(RunActs):
+    """A screen that shows one run, ``self.run``, and keeps it up to date while somebody can see it."""
+
+    PLACE = "runs"
+    BINDINGS: ClassVar[list[Any]] = bindings_for("RunScreen")
+
+    class Looked(Message):
+        """A thread has looked at the runs that go on and at the run on the screen."""
+
+        def __init__(self, seen: Seen) -> None:
+            super().__init__()
+            self.seen = seen
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run_shown: Run | None = None
+        self.paused = False
+        self.news: RunNews | None = None
+        self._follower: RunFollower | None = None
+        self._usage: TreeUsage | None = None
+        self._cores: float | None = None
+        self._usage_at = float("-inf")
+        self._looking = False
+        self._rest_until = 0.0
+        self._second = 0
+
+    # What a screen shows
+
+    def show_runs(self) -> None:
+        """Show the runs as the app knows them now."""
+        raise NotImplementedError
+
+    def show_run(self) -> None:
+        """Show what is known of ``run_shown`` now."""
+        raise NotImplementedError
+
+    def chosen_runs(self) -> list[Run]:
+        """Return the runs that an action is meant for."""
+        return [] if self.run_shown is None else [self.run_shown]
+
+    def set_paused(self, paused: bool) -> None:
+        """Let everything on the screen stay as it is, or go on."""
+        self.paused = paused
+        if not paused:
+            self.show_runs()
+            self.look()
+        self.show_run()
+
+    # Looking
+
+    def on_mount(self) -> None:
+        """Follow what is read for everybody, and look at the rest."""
+        self.magpie.runs_changed.subscribe(self, lambda _runs: self._runs_changed())
+        self.set_interval(1 / updates_per_second(), self._tick)
+        self.show_runs()
+        self.look()
+
+    def on_screen_resume(self) -> None:
+        """Catch up with what happened while another screen was on top."""
+        self.show_runs()
+        self.look()
+
+    def _runs_changed(self) -> None:
+        if self.is_current and not self.paused:
+            self.show_runs()
+
+    def _tick(self) -> None:
+        if not self.is_current or self.paused or self.too_small:
+            return
+        second = int(self.magpie.services.now().timestamp())
+        if second != self._second:
+            self._second = second
+            self.show_time()
+        if time.monotonic() >= self._rest_until:
+            self.look()
+
+    def show_time(self) -> None:
+        """Another second has begun: runs that go on take longer."""
+        if self.run_shown is not None and not self.run_shown.is_over:
+            self.show_run()
+
+    def choose(self, run: Run | None) -> None:
+        """Show another run, or the same one as it is now."""
+        before, self.run_shown = self.run_shown, run
+        if run is None or before is None or run.directory != before.directory:
+            self.news = self._follower = self._usage = self._cores = None
+            self._usage_at = float("-inf")
+            if run is not None:
+                self.look()
+        self.show_run()
+
+    def look(self) -> None:
+        """Let a thread look at the runs that go on, unless one does or there is nothing to see."""
+        if self._looking or not self.is_mounted:
+            return
+        live = [run for run in self.magpie.live_runs if run.checked][:MOST_READ_OFTEN]
+        run = self.run_shown
+        over_and_read = run is None or (run.is_over and self.news is not None and self.news.complete)
+        if not live and over_and_read:
+            return
+        usage_due = run is not None and not run.is_over and time.monotonic() - self._usage_at >= self._usage_interval
+        if usage_due:
+            self._usage_at = time.monotonic()
+        follower, read_news = self._follower, run if run is not None and not over_and_read else None
+        self._looking = True
+        self.run_worker(
+            lambda: self._look(live, read_news, follower, usage_due),
+            thread=True,
+            group="look",
+            exit_on_error=False,
+            name="look at the runs",
+        )
+
+    @property
+    def _usage_interval(self) -> float:
+        return REMOTE_USAGE_INTERVAL_S if self.magpie.traits.remote else USAGE_INTERVAL_S
+
+    def _look(self, live: Sequence[Run], run: Run | None, follower: RunFollower | None, usage_due: bool) -> None:
+        began = time.monotonic()
+        calls = self.magpie.services.run_calls
+        try:
+            runs = tuple(calls.read(item) for item in live)
+            news = usage = None
+            if run is not None:
+                follower = follower if follower is not None else RunFollower(run)
+                news = follower.look()
+                usage = calls.usage(run) if usage_due else None
+            seen = Seen(runs, follower, news, usage, usage_due, time.monotonic() - began)
+        except BaseException:
+            self.app.call_from_thread(setattr, self, "_looking", False)
+            raise
+        self.post_message(self.Looked(seen))
+
+    @on(Looked)
+    def _take(self, message: Looked) -> None:
+        seen = message.seen
+        self._looking = False
+        self._rest_until = time.monotonic() + REST_FACTOR * seen.took_s
+        if self.paused:
+            return
+        self._take_runs(seen.runs)
+        run = self.run_shown
+        if run is None:
+            return
+        if seen.news is None or seen.follower is None or seen.follower.directory != run.directory:
+            if self.news is None:
+                self.look()
+            return
+        self._follower = seen.follower
+        changed = seen.news != self.news
+        self.news = seen.news
+        if seen.usage_read:
+            self._cores = seen.usage.cores_since(self._usage) if seen.usage is not None else None
+            self._usage = seen.usage
+        if changed or seen.usage_read:
+            self.show_run()
+
+    def _take_runs(self, read: Sequence[Run]) -> None:
+        """Hand what was read to the whole app; a run that has come to its end stays there."""
+        newer = {run.directory: run for run in read}
+        known = self.magpie.runs or ()
+        merged = tuple(run if run.is_over else newer.get(run.directory, run) for run in known)
+        if merged != known:
+            self.app.post_message(RunsRead(merged))
+
+    @property
+    def view(self) -> RunView | None:
+        """Everything known of the run on the screen; None when there is none."""
+        if self.run_shown is None:
+            return None
+        reading = self.magpie.machine_reading
+        return RunView(
+            run=self.run_shown,
+            now=self.magpie.services.now(),
+            news=self.news,
+            usage=None if self.run_shown.is_over else self._usage,
+            cores=self._cores,
+            machine=None if reading is None else reading.machine,
+            paused=self.paused,
+        )
