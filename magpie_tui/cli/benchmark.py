@@ -18,15 +18,11 @@ from magpie_tui.cli.trace import (
     EndPct,
     IgnoreCategories,
     MinDuration,
-    Salvage,
     StartPct,
     TopK,
-    require_capture,
-    say,
-    say_caveats,
-    say_files,
     selection_from,
 )
+from magpie_tui.cli.trace_common import Salvage, require_capture, say, say_caveats, say_files
 
 if TYPE_CHECKING:
     from magpie_tui.traces.selection import Selection
@@ -139,15 +135,15 @@ def _gap_analysis(trace_dir: Path, output_dir: Path, selection: Selection, *, ra
         salvage=salvage,
         progress=progress_printer(),
     )
-    say_files(run.report)
+    say_files(run.report.traces, run.report.gap.errors)
     if not run.report.gap.kernels:
         write("No kernel events found in traces.")
-        say_caveats(run.report)
-        require_capture(run.report)
+        say_caveats(run.report.ranks)
+        require_capture(run.report.ranks, trace_dir)
         raise AnswerIsNoError(
             "no kernel events found in the traces",
             path=trace_dir,
             hint="widen --start-pct/--end-pct, check --categories, or look with `magpie-tui trace summary`",
         )
     write(printable(gap_text(run.report, run.directory), keep="\n"))
-    say_caveats(run.report)
+    say_caveats(run.report.ranks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,20 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError, ExitCode
-from magpie_tui.basics.text import printable
+from magpie_tui.cli import trace_collectives, trace_diff, trace_split, trace_time
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write_json
+from magpie_tui.cli.trace_common import (
+    Format,
+    Salvage,
+    StageOption,
+    TracePath,
+    require_capture,
+    say,
+    say_caveats,
+    say_files,
+    stages_from,
+)
 
 if TYPE_CHECKING:
     from magpie_tui.traces.analysis import KernelReport
     from magpie_tui.traces.quality import Quality
     from magpie_tui.traces.selection import Selection
+    from magpie_tui.traces.stage_names import Stage
 
 app = group_app("Read traces of the torch profiler.")
 
-TracePath = Annotated[Path, typer.Argument(metavar="TRACE|WORKSPACE", help="Trace file, directory or workspace.")]
-Salvage = Annotated[bool, typer.Option("--salvage", help="Use the events before a cut or damage.")]
-Format = Annotated[ListFormat, typer.Option("--format", help="How to print.")]
 TopK = Annotated[int, typer.Option("--top-k", metavar="N", help="Rows to keep.")]
 StartPct = Annotated[float, typer.Option("--start-pct", metavar="P", help="Window start in percent of the span.")]
 EndPct = Annotated[float, typer.Option("--end-pct", metavar="P", help="Window end in percent of the span.")]
@@ -65,57 +73,18 @@ def selection_from(
     return selection
 
 
-def _report(path: Path, selection: Selection, *, salvage: bool) -> KernelReport:
+def _report(
+    path: Path, selection: Selection, stages: tuple[Stage, ...], *, salvage: bool, timeline: bool = False
+) -> KernelReport:
     from magpie_tui.cli.trace_progress import progress_printer
     from magpie_tui.traces.analysis import analyze_kernels
     from magpie_tui.traces.discover import find_traces
 
-    report = analyze_kernels(find_traces(path), selection, salvage=salvage, progress=progress_printer())
-    say_files(report)
+    report = analyze_kernels(
+        find_traces(path), selection, salvage=salvage, progress=progress_printer(), stages=stages, timeline=timeline
+    )
+    say_files(report.traces, report.gap.errors)
     return report
-
-
-def say_files(report: KernelReport) -> None:
-    """Say on stderr which files were used and which were not; a single file that was named needs no words."""
-    traces = report.traces
-    for error in report.gap.errors:
-        say("warning", error)
-    for note in traces.notes:
-        say("note", note)
-    if not traces.root.is_file():
-        for file in traces.files:
-            say("note", f"rank {file.rank}: {file.path}")
-    for item in traces.set_aside:
-        say("note", f"not counted as a rank: {item.path} ({item.reason})")
-
-
-def say(kind: str, text: str) -> None:
-    """Write one line to stderr."""
-    sys.stdout.flush()
-    sys.stderr.write(f"magpie-tui: {kind}: {printable(text)}\n")
-
-
-def say_caveats(report: KernelReport) -> None:
-    """Say on stderr what touches the numbers shown."""
-    for rank in report.ranks:
-        place = f"rank {rank.file.rank}: " if len(report.ranks) > 1 else ""
-        for caveat in rank.quality.caveats if rank.quality is not None else ():
-            touched = f" [touches {', '.join(caveat.touches)}]" if caveat.touches else ""
-            say("caveat", f"{place}{caveat.text}{touched}")
-
-
-def require_capture(report: KernelReport) -> None:
-    """Raise AnswerIsNoError where a GPU was expected and no rank has any device activity."""
-    from magpie_tui.traces.quality import NO_DEVICE_ACTIVITY
-
-    qualities = report.qualities
-    if qualities and all(quality.status == "failed_to_capture" for quality in qualities):
-        raise AnswerIsNoError(
-            NO_DEVICE_ACTIVITY,
-            path=report.traces.root,
-            hint="the profiler's GPU backend (CUPTI, roctracer) was missing, another process was profiled, or nothing "
-            "ran on the GPU while it was on; record again",
-        )
 
 
 @app.command("kernels", cls=Command)
@@ -127,6 +96,7 @@ def kernels(
     min_duration_us: MinDuration = 0.0,
     categories: Categories = None,
     ignore_categories: IgnoreCategories = None,
+    stage: StageOption = None,
     salvage: Salvage = False,
     list_format: Format = ListFormat.table,
     save: Annotated[
@@ -142,7 +112,7 @@ def kernels(
     Example: magpie-tui trace kernels results/benchmark_vllm_20261130_101500 --top-k 10 --json
     """
     selection = selection_from(top_k, start_pct, end_pct, min_duration_us, categories, ignore_categories)
-    report = _report(trace, selection, salvage=salvage)
+    report = _report(trace, selection, stages_from(stage), salvage=salvage)
     written = {}
     if (save or output_dir is not None) and report.gap.kernels:
         from magpie_tui.traces.gap_files import DIRECTORY_NAME, gap_directory, write_gap_analysis
@@ -158,11 +128,13 @@ def kernels(
     elif report.ranking.kernels:
         columns, rows = kernel_rows(report)
         print_listing(columns, rows, list_format=list_format, json_value=None, empty="")
-    say_caveats(report)
-    require_capture(report)
+    say_caveats(report.ranks)
+    require_capture(report.ranks, trace)
     if not report.gap.kernels and not report.ranking.kernels:
         raise AnswerIsNoError(
-            "no kernels in the window", path=trace, hint="widen --start-pct/--end-pct or check --categories"
+            "no kernels in the window",
+            path=trace,
+            hint="widen --start-pct/--end-pct, check --categories, or see the stages with: magpie-tui trace stages",
         )
 
 
@@ -210,30 +182,56 @@ def _number(value: float | None, digits: int) -> str | None:
 
 
 @app.command("summary", cls=Command)
-def summary(trace: TracePath, salvage: Salvage = False, list_format: Format = ListFormat.table) -> None:
+def summary(
+    trace: TracePath, stage: StageOption = None, salvage: Salvage = False, list_format: Format = ListFormat.table
+) -> None:
     """Account for every event: what was read, repaired and dropped, and which numbers that touches.
 
     Example: magpie-tui trace summary trace.json.gz
     """
     from magpie_tui.traces.selection import Selection
 
-    report = _report(trace, Selection(), salvage=salvage)
+    report = _report(trace, Selection(), stages_from(stage), salvage=salvage, timeline=True)
     if wants_json(list_format):
-        from magpie_tui.traces.report import quality_json, traces_json
+        from magpie_tui.traces.report import summary_json
 
-        write_json(
-            {
-                "traces": traces_json(report.traces),
-                "metadata": [dict(rank.metadata) for rank in report.ranks if rank.error is None],
-                "magpie_tui": {"schema": 1, "quality": quality_json(report.ranks, report.expected_ranks)},
-            }
-        )
+        write_json(summary_json(report))
     else:
         columns = [Column("what"), Column("value", "right"), Column("note", shrink=True)]
-        print_listing(columns, summary_rows(report), list_format=list_format, json_value=None, empty="")
-    require_capture(report)
+        rows = [*summary_rows(report), *time_rows(report)]
+        print_listing(columns, rows, list_format=list_format, json_value=None, empty="")
+    require_capture(report.ranks, trace)
     if not report.qualities:
         raise typer.Exit(ExitCode.USER_INPUT)
+
+
+def time_rows(report: KernelReport) -> list[list[object]]:
+    """Stages and timeline of each rank as rows; with ``--stage`` only those of the stages."""
+    rows: list[list[object]] = []
+    several = len(report.ranks) > 1
+    for rank in report.ranks:
+        place = f"rank {rank.file.rank}: " if several else ""
+        whole = rank.quality is not None and not rank.quality.truncated
+        for fact in rank.stages.stages if rank.stages is not None else ():
+            if not report.stages or fact.stage in report.stages:
+                mean = _number(fact.mean_span_us, 1)
+                rows.append([f"{place}steps of stage {fact.stage.value}", fact.steps, f"{mean or '-'} us a step"])
+        parts = [] if rank.timeline is None or report.stages else [("", rank.timeline)]
+        parts += [
+            (f"stage {part.stage.value}: ", part.timeline)
+            for part in rank.parts
+            if part.stage is not None and part.stage in report.stages
+        ]
+        rows += [
+            [
+                f"{place}{name}{kind} ms",
+                _number(time, 6),
+                f"{_number(share, 2)} %" if whole and share is not None else "",
+            ]
+            for name, timeline in parts
+            for kind, time, share in timeline.rows()
+        ]
+    return rows
 
 
 def summary_rows(report: KernelReport) -> list[list[object]]:
@@ -314,3 +312,10 @@ def _device_names(report: KernelReport) -> str:
             if isinstance(item, dict):
                 names[str(item.get("name") or "name not given")] = None
     return ", ".join(names)
+
+
+app.command("stages", cls=Command)(trace_time.stages)
+app.command("gaps", cls=Command)(trace_time.gaps)
+app.command("collectives", cls=Command)(trace_collectives.collectives)
+app.command("diff", cls=Command)(trace_diff.diff)
+app.command("split", cls=Command)(trace_split.split)

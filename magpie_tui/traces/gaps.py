@@ -97,6 +97,7 @@ class GapReport:
     Attributes:
         window_us: From the first to the last work, times the number of devices.
         idle_us: Sum of all gaps.
+        idle_pct: Of the window; None for a file that is cut off.
         causes: Largest total first.
         largest: Largest gap first.
     """
@@ -166,7 +167,7 @@ def find_gaps(
         window / 1000,
         (window - idle) / 1000,
         idle / 1000,
-        idle / window * 100 if window else None,
+        idle / window * 100 if window and not columns.facts.truncated else None,
         len(length),
         _totals(causes, length),
         tuple(described),

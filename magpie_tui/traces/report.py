@@ -53,6 +53,35 @@ def traces_json(traces: TraceSet) -> dict[str, Any]:
     }
 
 
+def summary_json(report: KernelReport) -> dict[str, Any]:
+    """What ``trace summary --json`` prints."""
+    ranks = []
+    for rank in report.ranks:
+        if rank.error is not None:
+            continue
+        whole = rank.quality is not None and not rank.quality.truncated
+        timeline = rank.timeline.rows() if rank.timeline is not None else None
+        stages = rank.stages.stages if rank.stages is not None else ()
+        ranks.append(
+            {
+                "rank": rank.file.rank,
+                "stages": [to_plain(fact) for fact in stages if not report.stages or fact.stage in report.stages],
+                "gpu_timeline": None
+                if timeline is None
+                else [
+                    {"type": name, "time_ms": time, "percent": share if whole else None}
+                    for name, time, share in timeline
+                ],
+            }
+        )
+    return {
+        "traces": traces_json(report.traces),
+        "metadata": [dict(rank.metadata) for rank in report.ranks if rank.error is None],
+        "ranks": ranks,
+        "magpie_tui": {"schema": SCHEMA, "quality": quality_json(report.ranks, report.expected_ranks)},
+    }
+
+
 def kernels_json(report: KernelReport, written: Mapping[str, Path] | None = None) -> dict[str, Any]:
     """Upstream's ``gap_analysis`` object with ours under ``magpie_tui``.
 
@@ -68,6 +97,7 @@ def kernels_json(report: KernelReport, written: Mapping[str, Path] | None = None
         "device": next((quality.device for quality in report.qualities), None),
         "kernels": to_plain(ranking.kernels[:top_k]),
         "kernels_in_all": len(ranking.kernels),
+        "stage": to_plain(report.stages) or None,
         "busy_us": ranking.busy_us,
         "window_us": ranking.window_us,
         "window_reason": ranking.why_no_window,

@@ -92,9 +92,8 @@ class StageFacts:
     """All steps of one stage. Times in µs; None where no step has device work.
 
     Attributes:
-        busy_us, sum_us: Added up over the steps.
-        share_of_busy_pct: Of the busy time of all steps.
-        mean_step_us: Mean time from one step's first work to the next step's, or to its own end for the last.
+        wall_us, span_us, busy_us, sum_us, gap_us: Added up over the steps.
+        share_of_busy_pct: Of the busy time of all steps; None for a file that is cut off.
     """
 
     stage: Stage
@@ -118,7 +117,7 @@ class StageReport:
     """Steps and stages of one trace.
 
     Attributes:
-        in_steps_pct: Share of the clipped device time that belongs to a step.
+        in_steps_pct: Share of the clipped device time that belongs to a step; None for a file that is cut off.
         unassigned_us: The rest of it.
     """
 
@@ -222,13 +221,16 @@ def report_stages(columns: TraceColumns, assignment: Assignment | None = None) -
     clipped = work.clipped_end_ns - work.start_ns
     total = int(clipped.sum())
     outside = int(clipped[assignment.step < 0].sum())
-    stages = tuple(_stage_facts(stage, facts) for stage in Stage if any(fact.stage is stage for fact in facts))
+    whole = not columns.facts.truncated
+    stages = tuple(
+        _stage_facts(stage, facts, whole=whole) for stage in Stage if any(fact.stage is stage for fact in facts)
+    )
     return StageReport(
         work.device,
         assignment.steps.dialects,
         facts,
         stages,
-        (total - outside) / total * 100 if total and len(facts) else None,
+        (total - outside) / total * 100 if total and len(facts) and whole else None,
         outside / 1000,
         tuple(_caveats(columns, assignment, facts, outside / total if total else 0.0)),
     )
@@ -328,7 +330,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _stage_facts(stage: Stage, facts: Sequence[StepFacts]) -> StageFacts:
+def _stage_facts(stage: Stage, facts: Sequence[StepFacts], *, whole: bool) -> StageFacts:
     mine = [fact for fact in facts if fact.stage is stage]
     busy, total = sum(fact.busy_us for fact in mine), sum(fact.busy_us for fact in facts)
     return StageFacts(
@@ -340,7 +342,7 @@ def _stage_facts(stage: Stage, facts: Sequence[StepFacts]) -> StageFacts:
         busy,
         sum(fact.sum_us for fact in mine),
         sum(fact.gap_us or 0.0 for fact in mine),
-        busy / total * 100 if total else None,
+        busy / total * 100 if total and whole else None,
         _mean([fact.wall_us for fact in mine]),
         _mean([fact.device_span_us for fact in mine]),
         _mean([fact.busy_us if fact.kernels else None for fact in mine]),
