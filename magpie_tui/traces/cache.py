@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-FORMAT = 1
+FORMAT = 2
 LIMIT_BYTES = 4 << 30
 WORTHWHILE_BYTES = 4 << 20
 """Unpacked size below which reading anew is as fast."""

@@ -60,7 +60,7 @@ class OpInputs:
 
 @dataclass(frozen=True, slots=True)
 class KeptTexts:
-    """JSON texts of the events that have arguments, compressed in blocks; Python frames and arrows are left out.
+    """JSON texts of ``args``, compressed in blocks; those of Python frames and arrows are left out.
 
     Attributes:
         first_row: First row of each block, ascending.
@@ -72,7 +72,7 @@ class KeptTexts:
     _recent: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def text_of(self, row: int) -> bytes | None:
-        """Return the JSON text of an event, perhaps with a comma behind it; None when it is not kept."""
+        """Return the JSON text of an event's arguments; None when it is not kept."""
         import numpy as np
 
         index = bisect.bisect_right(self.first_row, row) - 1
@@ -213,12 +213,6 @@ class TraceColumns:
         """Decode ``args`` of many events; ascending rows inflate each block once. Rows without are left out."""
         for row in map(int, rows):
             text = self.kept.text_of(row)
-            event = None if text is None else _first_value(text)
-            arguments = event.get("args") if isinstance(event, dict) else None
+            arguments = None if text is None else json.loads(text.decode("utf-8", "replace"), strict=False)
             if isinstance(arguments, dict):
                 yield row, arguments
-
-
-def _first_value(text: bytes) -> Any:
-    decoder = json.JSONDecoder(strict=False)
-    return decoder.raw_decode(text.decode("utf-8", "replace").lstrip(" \t\r\n,"))[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.columns import TraceColumns
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 SHAPES_SHOWN = 10
+_EMPTY_LIST = re.compile(r"\s*(?:\[\s*\]|null)\s*\Z")
 
 
 def shape_text(dims_text: str) -> str:
@@ -42,7 +44,8 @@ def kernel_shapes(
     import numpy as np
 
     ops = columns.ops
-    usable = in_window[ops.row] & (ops.dims >= 0) & (columns.external_id[ops.row] != MISSING)
+    given = np.array([not _EMPTY_LIST.match(text) for text in ops.texts] or [False], np.bool_)
+    usable = in_window[ops.row] & (ops.dims >= 0) & given[ops.dims] & (columns.external_id[ops.row] != MISSING)
     op_rows, dims = ops.row[usable], ops.dims[usable]
     kernels = rows[columns.external_id[rows] != MISSING]
     if not len(op_rows) or not len(kernels):

@@ -27,6 +27,7 @@ def serve(memory: mmap.mmap, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until there are no more."""
     decoder = ChunkDecoder()
     current_file = 0
+    view = memoryview(memory)
     while len(head := requests.read(REQUEST.size)) == REQUEST.size:
         file, offset, length, separator_length = REQUEST.unpack(head)
         if file != current_file:
@@ -34,7 +35,7 @@ def serve(memory: mmap.mmap, requests: BinaryIO, replies: BinaryIO) -> None:
         separator = requests.read(separator_length) or None
         answer: object
         try:
-            answer = decoder.decode(memory[offset : offset + length], separator)
+            answer = decoder.decode(view[offset : offset + length], separator)
         except MalformedChunkError:
             answer = None
         payload = pickle.dumps(answer, protocol=5)

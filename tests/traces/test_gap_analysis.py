@@ -64,7 +64,7 @@ kernels = st.builds(
     moments,
     lengths,
     st.integers(0, 6),
-    st.sampled_from(["kernel", "gpu_memcpy", "gpu_user_annotation", "Kernel", "cpu_op", "python_function"]),
+    st.sampled_from(["kernel", "gpu_memcpy", "gpu_user_annotation", "Kernel", "cpu_op", "overhead"]),
 )
 ops = st.builds(
     op, named, moments, lengths, st.integers(0, 6), st.lists(st.lists(st.integers(1, 9), max_size=2), max_size=2)
