@@ -17,6 +17,7 @@ from magpie_tui.traces.ranking import Ranking, rank_kernels, rank_work
 from magpie_tui.traces.selection import Selected, Selection, Window, select
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.stages import Assignment, StageReport, assign_work, report_stages, stage_part
+from magpie_tui.traces.steps import find_steps
 from magpie_tui.traces.timeline import PartTimeline, Timeline, timelines, upstream_timeline
 from magpie_tui.traces.work import trace_work
 
@@ -106,7 +107,9 @@ def analyze_kernels(
             continue
         work = trace_work(columns)
         links = link_device_work(columns, columns.device_rows())
-        assignment = assign_work(columns, None, work, links)
+        # Steps from the call tree tell no stage: the ranking of kernels has no use for them.
+        steps = find_steps(columns, search=timeline or Stage.unknown in stages)
+        assignment = assign_work(columns, steps, work, links)
         selected = _of_stages(columns, select(columns, selection), assignment, stages)
         totals.append(rank_totals(file.rank, columns, selected))
         works.append(rank_work(file.rank, columns, work, selection, selected, assignment.stage_codes()))

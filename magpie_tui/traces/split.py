@@ -12,6 +12,7 @@ from magpie_tui.traces.columns import DEVICE_CATEGORIES, TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.labels import UpstreamStep
 from magpie_tui.traces.links import link_device_work
+from magpie_tui.traces.sets import distinct, is_member
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.steady import SteadyOptions, Window, phase_runs, steady_notes, steady_regions, steady_windows
 from magpie_tui.traces.steps import Steps, upstream_steps
@@ -43,7 +44,7 @@ class SplitOptions:
 
 @dataclass(frozen=True, slots=True)
 class StepEvents:
-    """Events of each step; a row may belong to several steps when steps overlap.
+    """Events of each step, by step and row; a row may belong to several steps when steps overlap.
 
     Attributes:
         host_row, host_step: int64 pairs: events with a duration on the step's thread that lie wholly inside it.
@@ -55,13 +56,20 @@ class StepEvents:
     device_row: npt.NDArray[np.int64]
     device_step: npt.NDArray[np.int64]
 
-    def of(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Rows (ascending, each once) of the host and of the device events of steps ``first`` to ``last - 1``."""
-        import numpy as np
+    def host_of(self, first: int, last: int) -> slice:
+        """Places of the host events of steps ``first`` to ``last - 1``."""
+        return _slice(self.host_step, first, last)
 
-        host = self.host_row[(self.host_step >= first) & (self.host_step < last)]
-        device = self.device_row[(self.device_step >= first) & (self.device_step < last)]
-        return np.unique(host), np.unique(device)
+    def device_of(self, first: int, last: int) -> slice:
+        """Places of the device events and arrows of steps ``first`` to ``last - 1``."""
+        return _slice(self.device_step, first, last)
+
+
+def _slice(step: npt.NDArray[np.int64], first: int, last: int) -> slice:
+    import numpy as np
+
+    begin, end = np.searchsorted(step, [first, last]).tolist()
+    return slice(begin, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +123,10 @@ def plan_split(columns: TraceColumns, options: SplitOptions) -> SplitPlan:
     regions = steady_regions(counted, options.steady)
     events = step_events(columns, steps)
     base = base_name(columns.path)
+    on_device = columns.is_category(*DEVICE_CATEGORIES, "gpu_user_annotation")
     files = [
-        _file(columns, events, steps, part, name, index) for part, name, index in _wanted(steps, regions, options, base)
+        _file(columns, events, on_device, steps, part, name, index)
+        for part, name, index in _wanted(steps, regions, options, base)
     ]
     notes = [caveat.text for caveat in steps.caveats]
     if options.find_steady_state or options.divide_phases:
@@ -198,12 +208,12 @@ def _counts(steps: Sequence[UpstreamStep]) -> str:
 def _file(columns: TraceColumns, events: StepEvents, steps: Steps, window: Window, name: str, index: int) -> SplitFile:
     import numpy as np
 
-    host, device = events.of(window.first, window.last)
-    on_device = columns.is_category(*DEVICE_CATEGORIES, "gpu_user_annotation")
-    gpu = device[on_device[device]]
-    part = (events.device_step >= window.first) & (events.device_step < window.last) & on_device[events.device_row]
-    part &= (columns.ts_ns[events.device_row] != MISSING) & (columns.dur_ns[events.device_row] >= 0)
-    rows, owner = events.device_row[part], events.device_step[part] - window.first
+    host = distinct(events.host_row[events.host_of(window.first, window.last)])
+    place = events.device_of(window.first, window.last)
+    rows, owner = events.device_row[place], events.device_step[place] - window.first
+    device = distinct(rows)
+    timed = on_device[rows] & (columns.ts_ns[rows] != MISSING) & (columns.dur_ns[rows] >= 0)
+    rows, owner = rows[timed], owner[timed]
     start_us = microseconds(columns.ts_ns[rows])
     duration_us = microseconds(columns.dur_ns[rows])
     first = np.full(len(window), np.inf)
@@ -217,7 +227,7 @@ def _file(columns: TraceColumns, events: StepEvents, steps: Steps, window: Windo
         name,
         host,
         device,
-        len(gpu),
+        int(on_device[device].sum()),
         float((last[used] - first[used]).sum()),
         float(duration_us.sum()),
         busy_ns(start_ns, start_ns + columns.dur_ns[rows]) / 1000,
@@ -249,7 +259,8 @@ def step_events(columns: TraceColumns, steps: Steps) -> StepEvents:
         host_steps.append(own[step[inside]])
     host_row, host_step = np.concatenate(host_rows), np.concatenate(host_steps)
     device_row, device_step = _device_events(columns, host_row, host_step)
-    return StepEvents(host_row, host_step, device_row, device_step)
+    host, device = np.lexsort((host_row, host_step)), np.lexsort((device_row, device_step))
+    return StepEvents(host_row[host], host_step[host], device_row[device], device_step[device])
 
 
 def _expanded(
@@ -306,7 +317,7 @@ def _of_own_process(
     call[linked] = launch
     known = call[device_row] >= 0
     size = np.int64(len(columns))
-    own = np.isin(device_step * size + call[device_row], host_step * size + host_row)
+    own = is_member(device_step * size + call[device_row], host_step * size + host_row)
     return ~known | own
 
 

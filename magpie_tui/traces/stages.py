@@ -11,10 +11,11 @@ from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.labels import Dialect
 from magpie_tui.traces.links import Links, link_device_work
 from magpie_tui.traces.quality import Caveat
+from magpie_tui.traces.sets import is_member
 from magpie_tui.traces.split import step_events
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.steps import Steps, find_steps
-from magpie_tui.traces.work import Work, busy_ns, trace_work
+from magpie_tui.traces.work import Work, grouped_busy_ns, trace_work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -242,17 +243,22 @@ def _step_facts(columns: TraceColumns, assignment: Assignment) -> tuple[StepFact
     steps, work, owner = assignment.steps, assignment.work, assignment.step
     count = len(steps)
     inside = np.flatnonzero(owner >= 0)
-    inside = inside[np.argsort(owner[inside], kind="stable")]
-    first = np.searchsorted(owner[inside], np.arange(count + 1))
+    kernels = np.bincount(owner[inside], minlength=count)
     raw = np.bincount(owner[inside], weights=(work.end_ns - work.start_ns)[inside], minlength=count)
     coverage = _split_coverage(columns, assignment)
-    begin, end = np.full(count, MISSING), np.full(count, MISSING)
-    busy = np.zeros(count, np.int64)
-    for index in range(count):
-        part = inside[first[index] : first[index + 1]]
-        if len(part):
-            begin[index], end[index] = work.start_ns[part].min(), work.clipped_end_ns[part].max()
-            busy[index] = _busy(columns, work, part)
+    begin, end = np.full(count, np.iinfo(np.int64).max), np.full(count, MISSING)
+    np.minimum.at(begin, owner[inside], work.start_ns[inside])
+    np.maximum.at(end, owner[inside], work.clipped_end_ns[inside])
+    begin[kernels == 0] = MISSING
+    numbers, device = np.unique(columns.device[work.rows[inside]], return_inverse=True)
+    devices = len(numbers) or 1
+    busy = (
+        grouped_busy_ns(
+            owner[inside] * devices + device, work.start_ns[inside], work.clipped_end_ns[inside], count * devices
+        )
+        .reshape(count, devices)
+        .sum(axis=1)
+    )
     following = _next_starts(begin)
     rows = []
     for index, label in enumerate(steps.labels):
@@ -277,22 +283,11 @@ def _step_facts(columns: TraceColumns, assignment: Assignment) -> tuple[StepFact
                 int(busy[index]) / 1000,
                 float(raw[index]) / 1000,
                 None if gap is None else gap / 1000,
-                int(first[index + 1] - first[index]),
+                int(kernels[index]),
                 None if coverage is None or not known else float(coverage[index]) * 100,
             )
         )
     return tuple(rows)
-
-
-def _busy(columns: TraceColumns, work: Work, part: npt.NDArray[np.int64]) -> int:
-    """Union of some pieces of work, added up over devices, ns."""
-    import numpy as np
-
-    devices = columns.device[work.rows[part]]
-    return sum(
-        busy_ns(work.start_ns[part[devices == device]], work.clipped_end_ns[part[devices == device]])
-        for device in np.unique(devices).tolist()
-    )
 
 
 def _next_starts(begin: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -317,7 +312,7 @@ def _split_coverage(columns: TraceColumns, assignment: Assignment) -> npt.NDArra
     count = len(assignment.steps)
     events = step_events(columns, assignment.steps)
     size = np.int64(count + 1)
-    kept = np.isin(assignment.work.rows * size + assignment.step, events.device_row * size + events.device_step) & (
+    kept = is_member(assignment.work.rows * size + assignment.step, events.device_row * size + events.device_step) & (
         assignment.step >= 0
     )
     own = np.bincount(assignment.step[assignment.step >= 0], minlength=count)
@@ -425,12 +420,12 @@ def stage_part(columns: TraceColumns, assignment: Assignment, stages: Collection
         mask[rows] = (step >= 0) & chosen[np.maximum(step, 0)]
     mine = (assignment.step >= 0) & chosen[np.maximum(assignment.step, 0)]
     mask[work.rows] = mine
-    window = 0
     if work.device == "cpu":
         window = int((steps.end_ns - steps.start_ns)[chosen].sum())
     else:
-        for index in np.flatnonzero(chosen).tolist():
-            part = np.flatnonzero(assignment.step == index)
-            if len(part):
-                window += int(work.clipped_end_ns[part].max() - work.start_ns[part].min())
+        owner = assignment.step[mine]
+        begin, end = np.full(len(steps), np.iinfo(np.int64).max), np.full(len(steps), MISSING)
+        np.minimum.at(begin, owner, work.start_ns[mine])
+        np.maximum.at(end, owner, work.clipped_end_ns[mine])
+        window = int((end - begin)[end != MISSING].sum())
     return StagePart(mask, window / 1000, int(chosen.sum()))

@@ -79,11 +79,14 @@ class _Labelled:
         )
 
 
-def find_steps(columns: TraceColumns) -> Steps:
+def find_steps(columns: TraceColumns, *, search: bool = True) -> Steps:
     """Find the steps of a trace as we show them.
 
     Every dialect is known. Where labels of several dialects lie around one step, the most detailed one counts; where
     labels of one dialect nest, the innermost. Without any label, what repeats in the call tree counts as steps.
+
+    Args:
+        search: Search the call tree where no step is labelled; off, there are no steps then.
     """
     import numpy as np
 
@@ -98,7 +101,7 @@ def find_steps(columns: TraceColumns) -> Steps:
         chosen = np.concatenate([chosen, places])
     if len(chosen):
         return found.steps(np.sort(chosen))
-    return _from_call_tree(columns, share=_SHARE_OF_CALLS)
+    return _from_call_tree(columns, share=_SHARE_OF_CALLS) if search else found.steps(chosen)
 
 
 def upstream_steps(columns: TraceColumns) -> Steps:

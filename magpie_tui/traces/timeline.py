@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from magpie_tui.traces.columns import LAUNCH_CATEGORIES, TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.links import is_launch
+from magpie_tui.traces.sets import distinct, is_member
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.work import Work
 
@@ -199,9 +200,9 @@ def upstream_linked_rows(columns: TraceColumns) -> npt.NDArray[np.int64]:
     graph = np.array([name in ("cudaGraphLaunch", "hipGraphLaunch") for name in columns.names] or [False], np.bool_)
     is_graph = graph[columns.name[calls]]
     keyed = key[calls] != MISSING
-    owned = work[np.isin(key[work], key[calls[is_graph & keyed]]) & (key[work] != MISSING)]
-    others = np.unique(key[calls[~is_graph & keyed]])
-    return np.unique(np.concatenate([owned, _arrow_targets(columns, others, work, key)]))
+    owned = work[is_member(key[work], key[calls[is_graph & keyed]]) & (key[work] != MISSING)]
+    others = key[calls[~is_graph & keyed]]
+    return distinct(np.concatenate([owned, _arrow_targets(columns, others, work, key)]))
 
 
 def _arrow_targets(
@@ -217,8 +218,8 @@ def _arrow_targets(
     arrows = arrows[columns.correlation[arrows] != MISSING]
     starts = columns.correlation[arrows[columns.phase[arrows] == ord("s")]]
     finishes = arrows[columns.phase[arrows] == ord("f")]
-    finishes = finishes[np.isin(columns.correlation[finishes], wanted)]
-    finishes = finishes[np.isin(columns.correlation[finishes], starts)]
+    finishes = finishes[is_member(columns.correlation[finishes], wanted)]
+    finishes = finishes[is_member(columns.correlation[finishes], starts)]
     # np.unique keeps the first of equals, so the last in the file comes first.
     _ids, place = np.unique(columns.correlation[finishes][::-1], return_index=True)
     finishes = finishes[::-1][place]
@@ -227,8 +228,8 @@ def _arrow_targets(
     tracks = len(columns.tracks)
     places = codes * np.int64(tracks) + columns.track[np.concatenate([keyed, finishes])]
     own, targets = places[: len(keyed)], places[len(keyed) :]
-    distinct, last = np.unique(own[::-1], return_index=True)
-    found = np.isin(distinct, targets)
+    places_of, last = np.unique(own[::-1], return_index=True)
+    found = is_member(places_of, targets)
     result: npt.NDArray[np.int64] = keyed[::-1][last[found]]
     return result
 

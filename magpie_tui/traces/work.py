@@ -151,6 +151,32 @@ def busy_ns(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> int:
     return int(end[0] - start[0] + np.maximum(end[1:] - covered_from, 0).sum())
 
 
+def grouped_busy_ns(
+    group: npt.NDArray[np.int64], start: npt.NDArray[np.int64], end: npt.NDArray[np.int64], count: int
+) -> npt.NDArray[np.int64]:
+    """Length of the union of the intervals of each group (0 to ``count - 1``), ns."""
+    import numpy as np
+
+    result = np.zeros(count, np.int64)
+    if not len(group):
+        return result
+    order = np.lexsort((start, group))
+    group, start, end = group[order], start[order], end[order]
+    first = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    # Intervals of a later group never lie before those of an earlier one, so one running maximum serves all.
+    origin = np.minimum.reduceat(start, first)
+    length = np.maximum.reduceat(end, first) - origin
+    shift = np.cumsum(length) - length - origin
+    moved = np.repeat(shift, np.diff(np.append(first, len(group))))
+    start, end = start + moved, end + moved
+    reached = np.maximum.accumulate(end)
+    covered = np.concatenate([start[:1], reached[:-1]])
+    covered[first] = start[first]
+    gained = np.maximum(end - np.maximum(start, covered), 0)
+    np.add.at(result, group[first], np.add.reduceat(gained, first))
+    return result
+
+
 def shared_ns(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Self time of each interval, ns: every instant is divided equally among the intervals that run at it.
 
