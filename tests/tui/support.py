@@ -11,10 +11,12 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from magpie_tui.machine.model import Containers, Disk, Gpu, GpuProcess, Host, Machine, Reading, Tool
+from magpie_tui.processes.usage import ProcessUsage, TreeUsage
 from magpie_tui.runs.model import Progress, Run, RunState
 from magpie_tui.tui.app import MagpieApp
 from magpie_tui.tui.background import MachineReading
 from magpie_tui.tui.facts import frame_facts
+from magpie_tui.tui.run_calls import RunCalls
 from magpie_tui.tui.services import Services
 from magpie_tui.tui.terminal import TerminalTraits
 from magpie_tui.tui.widgets.frame import StatusRow
@@ -136,6 +138,18 @@ def make_run(
     )
 
 
+def make_usage() -> TreeUsage:
+    """Return what two processes cost; one of them is on GPU 2 of ``make_machine``."""
+    return TreeUsage(
+        (
+            ProcessUsage(4120, 1, "sh", "sh -c bench x[/b]", 0, 0.01, 1_600_000, 1),
+            ProcessUsage(4127, 2, "python", "python -m gemm[m=16]", 1, 492.0, 1_200_000_000, 61),
+        ),
+        cpu_s=492.5,
+        taken_s=0.0,
+    )
+
+
 def make_runs() -> list[Run]:
     """Return two live runs and three that are over."""
     return [
@@ -218,6 +232,36 @@ class World:
         self.stopped.append(run.id)
         return "4 processes ended"
 
+    def read_run(self, run: Run) -> Run:
+        """The run as it is now."""
+        return next((item for item in self.runs if item.id == run.id), run)
+
+    def remove_run(self, run: Run) -> None:
+        """Remove it from the list."""
+        self.runs.remove(self.read_run(run))
+
+    def run_again(self, run: Run) -> Run:
+        """Put a new run on top of the list."""
+        again = replace(run, id="20261202_141001_ffff", state=RunState.running, ended_at=None, started_at=self.now)
+        self.runs.insert(0, again)
+        return again
+
+    def kill_run(self, run: Run) -> str:
+        """Remember who was killed."""
+        self.stopped.append(run.id)
+        return "2 processes killed"
+
+    def run_calls(self) -> RunCalls:
+        """What the screens of runs ask."""
+        return RunCalls(
+            read=self.read_run,
+            usage=lambda run: None if run.is_over else make_usage(),
+            count_processes=lambda run: 0 if run.is_over else 4,
+            kill=self.kill_run,
+            remove=self.remove_run,
+            start_again=self.run_again,
+        )
+
     def services(self) -> Services:
         """Return the services that answer from here."""
         return Services(
@@ -225,6 +269,7 @@ class World:
             list_workspaces=lambda: tuple(self.workspaces),
             read_machine=self.read_machine,
             stop_run=self.stop_run,
+            run_calls=self.run_calls(),
             now=lambda: self.now,
             environment=self.environment,
         )
