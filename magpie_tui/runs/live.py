@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from magpie_tui.basics.text import plural
-from magpie_tui.basics.units import format_bytes, format_seconds
+from magpie_tui.basics.units import format_bytes
 from magpie_tui.processes.identity import descendants, is_alive
 from magpie_tui.processes.usage import TreeUsage, read_tree_usage
 from magpie_tui.runs.model import Run
 from magpie_tui.runs.store import survivors
+from magpie_tui.runs.words import cpu_text
 
 
 def live_usage(run: Run) -> TreeUsage | None:
@@ -27,11 +28,11 @@ def count_processes(run: Run) -> int:
 
 
 def usage_text(usage: TreeUsage, cores: float | None = None) -> str:
-    """One line: ``4 processes, 61 threads, 1.2 GB in RAM, 8 min 12 s of CPU, 0.97 cores busy``."""
+    """One line: ``4 processes, 61 threads, 1.2 GB in RAM, 8:12 of CPU, 0.97 cores busy``."""
     busy = "" if cores is None else f", {cores:.2f} cores busy"
     return (
         f"{plural(len(usage.processes), 'process', 'processes')}, {plural(usage.threads, 'thread')}, "
-        f"{format_bytes(usage.resident_bytes)} in RAM, {format_seconds(usage.cpu_s)} of CPU{busy}"
+        f"{format_bytes(usage.resident_bytes)} in RAM, {cpu_text(usage.cpu_s)} of CPU{busy}"
     )
 
 

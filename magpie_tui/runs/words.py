@@ -6,7 +6,7 @@ import shlex
 from datetime import datetime
 
 from magpie_tui.basics.text import plural
-from magpie_tui.basics.units import format_bytes, format_clock, format_seconds
+from magpie_tui.basics.units import format_bytes, format_clock
 from magpie_tui.runs.model import Run, RunState
 from magpie_tui.runs.steps import Step
 
@@ -63,7 +63,12 @@ def cost_text(run: Run) -> str | None:
     if run.cpu_s is None:
         return None
     peak = "" if run.peak_bytes is None else f", largest process {format_bytes(run.peak_bytes)}"
-    return f"{format_seconds(run.cpu_s)} of CPU{peak}"
+    return f"{cpu_text(run.cpu_s)} of CPU{peak}"
+
+
+def cpu_text(seconds: float) -> str:
+    """CPU time: ``0.37 s``, from a minute on ``8:12``."""
+    return f"{seconds:.2f} s" if seconds < 60 else format_clock(seconds)
 
 
 def step_text(step: Step, end: datetime | None) -> str:

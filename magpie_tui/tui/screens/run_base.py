@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -76,6 +76,7 @@ class RunScreen(RunActs):
         self._looking = False
         self._rest_until = 0.0
         self._second = 0
+        self._frame_key: tuple[object, ...] | None = ()
 
     # What a screen shows
 
@@ -140,7 +141,27 @@ class RunScreen(RunActs):
             self._usage_at = float("-inf")
             if run is not None:
                 self.look()
+        elif run.is_over and not before.is_over and self.news is not None:
+            # Its last words may not have been read.
+            self.news = replace(self.news, complete=False)
         self.show_run()
+
+    def reload(self) -> None:
+        """Read everything again, from the beginning."""
+        super().reload()
+        self._looking = False
+        self.news = self._follower = None
+        self._usage_at = float("-inf")
+        self.look()
+
+    def update_keys(self) -> None:
+        """Build footer and frame again when something that they depend on has changed."""
+        run = self.run_shown
+        key = None if run is None else (run.id, run.state, run.workspace, run.label)
+        if key != self._frame_key:
+            self._frame_key = key
+            self.update_frame()
+            self.refresh_bindings()
 
     def look(self) -> None:
         """Let a thread look at the runs that go on, unless one does or there is nothing to see."""
@@ -171,17 +192,13 @@ class RunScreen(RunActs):
     def _look(self, live: Sequence[Run], run: Run | None, follower: RunFollower | None, usage_due: bool) -> None:
         began = time.monotonic()
         calls = self.magpie.services.run_calls
-        try:
-            runs = tuple(calls.read(item) for item in live)
-            news = usage = None
-            if run is not None:
-                follower = follower if follower is not None else RunFollower(run)
-                news = follower.look()
-                usage = calls.usage(run) if usage_due else None
-            seen = Seen(runs, follower, news, usage, usage_due, time.monotonic() - began)
-        except BaseException:
-            self.app.call_from_thread(setattr, self, "_looking", False)
-            raise
+        runs = tuple(calls.read(item) for item in live)
+        news = usage = None
+        if run is not None:
+            follower = follower if follower is not None else RunFollower(run)
+            news = follower.look()
+            usage = calls.usage(run) if usage_due else None
+        seen = Seen(runs, follower, news, usage, usage_due, time.monotonic() - began)
         self.post_message(self.Looked(seen))
 
     @on(Looked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual import on
+from textual.containers import Vertical
 
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.run_base import RunScreen
@@ -53,7 +54,9 @@ class RunDetailScreen(RunScreen):
         yield RuleRow(id="run-rule")
         yield RunSummary()
         with SideBySide():
-            yield TextLines(id="facts")
+            with Vertical(id="facts-side"):
+                yield RuleRow(DETAILS)
+                yield TextLines(id="facts")
             yield RunLog(details=True)
 
     def on_mount(self) -> None:
@@ -103,10 +106,9 @@ class RunDetailScreen(RunScreen):
         self.query_one(RunSummary).show(view)
         self.query_one(RunLog).show(view)
         facts = self.query_one("#facts", TextLines)
-        if facts.display and facts.size.width:
+        if facts.size.width:
             facts.set_lines(detail_lines(view, facts.size.width - 1))
-        self.update_frame()
-        self.refresh_bindings()
+        self.update_keys()
 
     def set_paused(self, paused: bool) -> None:
         """Pause the log too."""

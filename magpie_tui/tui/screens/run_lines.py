@@ -13,9 +13,9 @@ from textual.content import Content
 
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_bytes, format_clock, format_seconds
+from magpie_tui.basics.units import format_bytes, format_clock
 from magpie_tui.runs.model import Run, RunState
-from magpie_tui.runs.words import cost_text, run_facts, says_text, step_text
+from magpie_tui.runs.words import cost_text, cpu_text, run_facts, says_text, step_text
 
 if TYPE_CHECKING:
     from magpie_tui.machine.model import Machine
@@ -83,10 +83,10 @@ def summary_lines(view: RunView, width: int, count: int) -> list[Content]:
     steps = ("steps", steps_line(view, width - LABEL), "")
     if run.reason and (run.state is not RunState.ended or not run.checked):
         style = "$error" if run.state is RunState.failed else "$warning"
-        says = ("why", _why(run), style)
+        says = ("why", _why(view), style)
     else:
         says = ("says", printable(says_text(run) or ("nothing" if run.is_over else "nothing yet")), "")
-    costs = ("costs", cost_line(view), "")
+    costs = ("costs", cost_line(view, width - LABEL), "")
     flags = ("flags", flags_line(view), "$warning" if _flag_count(view) else "$quiet")
     result = ("result", _result(run), "" if run.workspace else "$quiet")
     told = bool(view.news and view.news.steps)
@@ -103,13 +103,15 @@ def _labelled(label: str, text: str, style: str, width: int) -> Content:
     return Content.assemble((f"{label:<{LABEL}}", "$quiet"), (shown, style) if style else shown)
 
 
-def _why(run: Run) -> str:
-    hints = {
-        RunState.lost: "X ends what it left behind, R runs it again",
-        RunState.failed: "! in the log goes to the first cause",
-    }
-    hint = hints.get(run.state)
-    return printable(run.reason or "") + (f"   ({hint})" if hint else "")
+def _why(view: RunView) -> str:
+    """The reason, and what to do about it."""
+    run = view.run
+    hint = ""
+    if run.state is RunState.lost:
+        hint = "   (X ends what it left behind, R runs it again)"
+    elif run.state is RunState.failed and _flag_count(view):
+        hint = "   (! in the log goes to the first cause)"
+    return printable(run.reason or "") + hint
 
 
 def _result(run: Run) -> str:
@@ -127,7 +129,7 @@ def steps_line(view: RunView, width: int) -> str:
     if news is None:
         return "reading"
     if not news.steps:
-        return "it told none" if view.run.is_over else "none told yet"
+        return "none told" if view.run.is_over else "none told yet"
     words = [printable(step_text(step, view.end)) for step in news.steps]
     if not view.run.is_over:
         name = printable(news.steps[-1].name)
@@ -143,8 +145,8 @@ def steps_line(view: RunView, width: int) -> str:
     return " > ".join([f"{hidden:,} before", *shown] if hidden else shown)
 
 
-def cost_line(view: RunView) -> str:
-    """What it costs the machine, or has cost it."""
+def cost_line(view: RunView, width: int = 1_000) -> str:
+    """What it costs the machine, or has cost it; where there is no room the number of processes goes first."""
     run, usage = view.run, view.usage
     if run.is_over:
         return cost_text(run) or "not known: nobody was there to count at its end"
@@ -154,11 +156,13 @@ def cost_line(view: RunView) -> str:
         return "reading"
     parts = [
         plural(len(usage.processes), "process", "processes"),
-        "- cores" if view.cores is None else f"{view.cores:.2f} cores",
-        f"{format_seconds(usage.cpu_s)} of CPU",
+        *([] if view.cores is None else [f"{view.cores:.2f} cores"]),
+        f"{cpu_text(usage.cpu_s)} of CPU",
         f"{format_bytes(usage.resident_bytes)} in RAM",
         *gpu_words(view.machine, usage.pids),
     ]
+    while len(parts) > 2 and cell_len("   ".join(parts)) > width:
+        del parts[0]
     return "   ".join(parts)
 
 
@@ -226,9 +230,21 @@ def _wrapped(what: str, text: str, width: int) -> list[Content]:
     room = max(20, width - 15)
     if len(text) > LONGEST_FACT:
         text = f"{text[:LONGEST_FACT]}.. ({len(text):,} characters)"
-    pieces = chop_cells(text, room) or [""]
+    pieces = _pieces(text, room)
     first = Content.assemble((f"{what:<14} ", "$quiet"), pieces[0])
     return [first, *(Content(" " * 15 + piece) for piece in pieces[1:])]
+
+
+def _pieces(text: str, room: int) -> list[str]:
+    """Cut a text where a word or a part of a path ends, or anywhere where that would leave half a line empty."""
+    pieces = []
+    while cell_len(text) > room:
+        line = chop_cells(text, room)[0]
+        end = max(line.rfind(" "), line.rfind("/")) + 1
+        line = line[:end] if end > len(line) // 2 else line
+        pieces.append(line)
+        text = text[len(line) :]
+    return [*pieces, text]
 
 
 def _step_lines(view: RunView) -> list[Content]:
@@ -260,9 +276,7 @@ def _process_lines(usage: TreeUsage) -> list[Content]:
     lines = [Content.assemble((f"{'pid':>8}  {'CPU':>10}  {'in RAM':>9}  {'threads':>7}  command", "$quiet"))]
     for process in usage.processes[:MOST_PROCESSES]:
         command = printable(process.command or f"[{process.name}]")
-        numbers = (
-            f"{format_seconds(process.cpu_s):>10}  {format_bytes(process.resident_bytes):>9}  {process.threads:>7}"
-        )
+        numbers = f"{cpu_text(process.cpu_s):>10}  {format_bytes(process.resident_bytes):>9}  {process.threads:>7}"
         lines.append(Content(f"{process.pid:>8}  {numbers}  {'  ' * min(process.depth, 8)}{command}"))
     if len(usage.processes) > MOST_PROCESSES:
         lines.append(Content.assemble((f"and {len(usage.processes) - MOST_PROCESSES:,} more", "$quiet")))

@@ -29,7 +29,6 @@ class RunSummary(TextLines, can_focus=False):
 
     DEFAULT_CSS = """
     RunSummary { height: 5; overflow: hidden; }
-    .-low RunSummary { height: 3; }
     """
 
     def show(self, view: RunView) -> None:

@@ -169,8 +169,7 @@ class RunsScreen(RunScreen):
             self.query_one("#run-rule", RuleRow).show(run_name(view.run), state_note(view))
             self.query_one(RunSummary).show(view)
             self.query_one(RunLog).show(view)
-        self.update_frame()
-        self.refresh_bindings()
+        self.update_keys()
 
     def set_paused(self, paused: bool) -> None:
         """Pause the log too."""

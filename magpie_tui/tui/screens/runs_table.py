@@ -11,7 +11,7 @@ from magpie_tui.runs.words import iso_time, progress_text, run_to_json, says_tex
 from magpie_tui.tui.widgets.table_source import ListSource, RowColumn, Tone
 from magpie_tui.tui.widgets.table_view import SavedView
 
-NARROW = 100
+NARROW = 84
 """Cells of the table below which kind and time of start are left to the lines about the run."""
 
 _TONES: dict[RunState, Tone] = {
@@ -62,8 +62,12 @@ COLUMNS: tuple[RowColumn[RunRow], ...] = (
         value=lambda row: row.run.took_s(row.now),
         text=lambda row: took_text(row.run, row.now),
     ),
-    RowColumn[RunRow](id="progress", title="progress", max_width=24, value=lambda row: progress_text(row.run)),
-    RowColumn[RunRow](id="says", title="says", max_width=200, fill=True, value=lambda row: says_text(row.run)),
+    RowColumn[RunRow](
+        id="progress", title="progress", max_width=24, shrink=False, value=lambda row: progress_text(row.run)
+    ),
+    RowColumn[RunRow](
+        id="says", title="says", max_width=200, shrink=False, fill=True, value=lambda row: says_text(row.run)
+    ),
     RowColumn[RunRow](id="id", title="id", value=lambda row: row.run.id, hidden=True),
 )
 
