@@ -205,7 +205,15 @@ def _counts(steps: Sequence[UpstreamStep]) -> str:
     return f"prefill_{prefill}_prefilldecode_{mixed}_decode_{decode}_bs{size}_conc{concurrency}"
 
 
-def _file(columns: TraceColumns, events: StepEvents, steps: Steps, window: Window, name: str, index: int) -> SplitFile:
+def _file(
+    columns: TraceColumns,
+    events: StepEvents,
+    on_device: npt.NDArray[np.bool_],
+    steps: Steps,
+    window: Window,
+    name: str,
+    index: int,
+) -> SplitFile:
     import numpy as np
 
     host = distinct(events.host_row[events.host_of(window.first, window.last)])
