@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-TABLES: tuple[str, ...] = ("frame", "dialogs", "tables", "logs", "home", "machine", "workspaces", "candidates")
+TABLES: tuple[str, ...] = ("frame", "dialogs", "tables", "logs", "home", "machine", "runs", "workspaces", "candidates")
 """Modules, in the order in which help and documentation show them."""
