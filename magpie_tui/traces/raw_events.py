@@ -11,8 +11,9 @@ import msgspec
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.careful import CarefulReader, DamagedEventError
 from magpie_tui.traces.containers import Progress, open_stream
-from magpie_tui.traces.decode import ChunkDecoder, DecodedChunk, MalformedChunkError, repaired_json
+from magpie_tui.traces.decode import ChunkDecoder, DecodedChunk, MalformedChunkError
 from magpie_tui.traces.framing import Framer
+from magpie_tui.traces.repair import repaired_json
 
 
 class _TextDecoder:
