@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
@@ -19,11 +20,15 @@ from magpie_tui.basics.text import printable
 if TYPE_CHECKING:
     from magpie_tui.runs.model import Run
     from magpie_tui.tui.app import MagpieApp
+    from magpie_tui.tui.screens.workspaces_tree import TreeRow
     from magpie_tui.workspaces.browse import SummaryCache, WorkspaceSummary
 
 FIRST_NEWS_S = 0.3
-NEWS_INTERVAL_S = 1.0
-"""While thousands of workspaces are read, what is known already is shown in such steps."""
+NEWS_SHARE = 0.5
+"""While thousands of workspaces are read, what is known already is shown after 0.3 s, and again whenever the time has
+grown by half."""
+NEWS_REST_S = 0.15
+"""Rest after each of these, so that the screen has the interpreter for itself while it draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class Results:
         mode_reason: Why it polls.
         changed: Workspaces of which something changed since the last message.
         failure: Why nothing could be read.
+        tree: The same workspaces as rows of a tree; laid out in the thread that reads.
     """
 
     workspaces: tuple[WorkspaceSummary, ...] = ()
@@ -51,6 +57,7 @@ class Results:
     mode_reason: str | None = None
     changed: tuple[Path, ...] = ()
     failure: str = ""
+    tree: tuple[TreeRow, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -59,8 +66,8 @@ class Results:
 
     def named(self, path: Path) -> WorkspaceSummary | None:
         """Return the workspace at a path, links followed."""
-        place = Path(os.path.realpath(path))
-        return next((item for item in self.workspaces if item.path in (path, place)), None)
+        names = (str(path), os.path.realpath(path))
+        return next((item for item in self.workspaces if str(item.path) in names), None)
 
 
 class ResultsRead(Message):
@@ -149,7 +156,8 @@ class ResultsReader:
         notes: list[str] = []
         found = find_workspaces(roots, notes=notes)
         summaries: list[WorkspaceSummary] = []
-        told_at = time.monotonic() + FIRST_NEWS_S - NEWS_INTERVAL_S
+        began = time.monotonic()
+        tell_at = began + FIRST_NEWS_S
         gone = 0
         for path, name in found:
             summary = cached_summary(path, name, self._cache)
@@ -157,11 +165,12 @@ class ResultsReader:
                 gone += 1
             else:
                 summaries.append(summary)
-            if time.monotonic() - told_at > NEWS_INTERVAL_S and len(summaries) + gone < len(found):
-                told_at = time.monotonic()
+            if time.monotonic() > tell_at and len(summaries) + gone < len(found):
                 self._tell(Results(tuple(summaries), len(found) - gone, roots, tuple(notes), time.time()))
                 if self._ended:
                     break
+                time.sleep(NEWS_REST_S)
+                tell_at = began + (time.monotonic() - began) * (1 + NEWS_SHARE)
         return Results(tuple(summaries), len(summaries), roots, tuple(notes), time.time())
 
     def _apply(self, before: Results, paths: Sequence[Path], mode: str, reason: str | None) -> Results:
@@ -192,7 +201,11 @@ class ResultsReader:
         return results
 
     def _tell(self, results: Results) -> None:
+        from magpie_tui.tui.screens.workspaces_tree import tree_rows
+
         if not self._ended:
+            root = Path(os.path.realpath(self._app.root))
+            results = dataclasses.replace(results, tree=tree_rows(results.workspaces, root))
             self._app.post_message(ResultsRead(results))
 
 

@@ -381,8 +381,8 @@ class CandidatesScreen(PlaceScreen):
         if not self.is_mounted or action == "reload":
             return None
         if action == "choose_workspace":
-            none = self._results is None or not comparisons(self._results)
-            return "there is no comparison and no analysis yet" if none else None
+            found = self._results is not None and any(item.kind in WITH_CANDIDATES for item in self._results.workspaces)
+            return None if found else "there is no comparison and no analysis yet"
         if action == "open_report":
             return None if self._path is not None else "no comparison is open"
         if action in ("next_log", "previous_log"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,8 +175,12 @@ class WorkspaceScreen(PlaceScreen):
     @on(WorkspaceRead)
     def _show(self, message: WorkspaceRead) -> None:
         if message.reading is None:
-            lines: list[str | Content] = [Content.assemble((message.failure, "$error"))]
-            self.query_one("#report", TextLines).set_lines([*lines, message.hint, "", "esc goes back"])
+            width = max(30, self.app.size.width - 2)
+            lines: list[str | Content] = [
+                Content.assemble((line, "$error")) for line in textwrap.wrap(message.failure, width)
+            ]
+            hint = textwrap.wrap(message.hint, width)
+            self.query_one("#report", TextLines).set_lines([*lines, *hint, "", "esc goes back"])
             return
         reading = self._reading = message.reading
         self.query_one("#record", TextLines).set_lines(reading.record)

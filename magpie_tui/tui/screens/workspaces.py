@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.results import Results
 from magpie_tui.tui.screens.base import PlaceScreen
-from magpie_tui.tui.screens.workspaces_tree import TreeRow, WorkspaceTreeSource, counts_text, tree_rows
+from magpie_tui.tui.screens.workspaces_tree import TreeRow, WorkspaceTreeSource, counts_text
+from magpie_tui.tui.terminal import WIDE
 from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.side_by_side import SideBySide
 from magpie_tui.tui.widgets.table_pane import TablePane
@@ -53,14 +53,6 @@ class WorkspacesScreen(PlaceScreen):
         "Mark two workspaces of one kind with space and press d to see them side by side."
     )
 
-    class TreeBuilt(Message):
-        """A thread has laid the tree out."""
-
-        def __init__(self, rows: tuple[TreeRow, ...], results: Results) -> None:
-            super().__init__()
-            self.rows = rows
-            self.results = results
-
     def __init__(self) -> None:
         super().__init__()
         self._shown: Results | None = None
@@ -78,8 +70,11 @@ class WorkspacesScreen(PlaceScreen):
                 yield TextLines(id="detail")
 
     def _first_view(self) -> SavedView:
-        narrow = self.app.size.width < 100
-        return SavedView(("name", "status", "headline") if narrow else ("name", "status", "when", "headline", "holds"))
+        width = self.app.size.width
+        if width < 100:
+            return SavedView(("name", "status", "headline"))
+        beside = ("holds",) if 120 <= width < WIDE or width >= 220 else ()
+        return SavedView(("name", "status", "when", "headline", *beside))
 
     @property
     def table(self) -> VirtualTable:
@@ -118,23 +113,8 @@ class WorkspacesScreen(PlaceScreen):
         if results.failure:
             self.table.show_error(f"the results cannot be read: {results.failure}\nr reads again")
             return
-        root = self.magpie.root.resolve()
-        self.run_worker(
-            lambda: self._build(results, root),
-            thread=True,
-            exclusive=True,
-            group="tree",
-            exit_on_error=False,
-            name="lay out the workspaces",
-        )
-
-    def _build(self, results: Results, root: Path) -> None:
-        self.post_message(self.TreeBuilt(tree_rows(results.workspaces, root), results))
-
-    @on(TreeBuilt)
-    def _show_tree(self, message: TreeBuilt) -> None:
-        self._shown = message.results
-        self.source.replace(message.rows)
+        self._shown = results
+        self.source.replace(results.tree)
         self.table.refresh_rows()
         if self._wanted is not None and self._go_to(self._wanted):
             self._wanted = None
@@ -167,7 +147,7 @@ class WorkspacesScreen(PlaceScreen):
         found = None if self._shown is None else self._shown.named(Path(item))
         if found is None:
             return False
-        row = next((row for row in self.source.all_rows if row.path == found.path), None)
+        row = next((row for row in self.source.all_rows if row.key == str(found.path)), None)
         if row is not None:
             hidden = {self.source.all_rows[index].key for index in row.ancestors} & self.source.folded
             if hidden:
@@ -241,6 +221,8 @@ class WorkspacesScreen(PlaceScreen):
 
     def _marked(self) -> list[WorkspaceSummary]:
         marked = self.table.marked_keys
+        if not marked:
+            return []
         return [row.summary for row in self.source.all_rows if row.key in marked and row.summary is not None]
 
     def _why_not_compare(self) -> str | None:

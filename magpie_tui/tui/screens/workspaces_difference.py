@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -86,7 +87,8 @@ class DifferenceScreen(PlaceScreen):
         self._difference = message.difference
         text = self.query_one(TextLines)
         if message.difference is None:
-            text.set_lines([Content.assemble((message.failure, "$error")), "", "esc goes back"])
+            words = textwrap.wrap(message.failure, max(30, self.app.size.width - 2))
+            text.set_lines([*(Content.assemble((line, "$error")) for line in words), "", "esc goes back"])
         else:
             text.set_lines([_styled(line) for line in difference_lines(message.difference)])
         self.refresh_bindings()
