@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,10 +23,10 @@ from magpie_tui.cli.trace_common import (
     say_files,
     stages_from,
 )
+from magpie_tui.traces.listings import exact_rows, kernel_rows, summary_rows, time_rows
 
 if TYPE_CHECKING:
     from magpie_tui.traces.analysis import KernelReport
-    from magpie_tui.traces.quality import Quality
     from magpie_tui.traces.selection import Selection
     from magpie_tui.traces.stage_names import Stage
 
@@ -106,6 +106,9 @@ def kernels(
         Path | None, typer.Option("--output-dir", "-o", metavar="DIR", help="Write gap_analysis/ below DIR.")
     ] = None,
     no_rank_csv: Annotated[bool, typer.Option("--no-rank-csv", help="Write no file for each rank.")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="List variants apart, under their exact names; --json holds both anyway.")
+    ] = False,
 ) -> None:
     """Rank kernels by their share of the device's time.
 
@@ -126,7 +129,7 @@ def kernels(
 
         write_json(kernels_json(report, written))
     elif report.ranking.kernels:
-        columns, rows = kernel_rows(report)
+        columns, rows = exact_rows(report) if exact else kernel_rows(report)
         print_listing(columns, rows, list_format=list_format, json_value=None, empty="")
     say_caveats(report.ranks)
     require_capture(report.ranks, trace)
@@ -136,49 +139,6 @@ def kernels(
             path=trace,
             hint="widen --start-pct/--end-pct, check --categories, or see the stages with: magpie-tui trace stages",
         )
-
-
-def kernel_rows(report: KernelReport) -> tuple[list[Column], list[list[object]]]:
-    """Columns and rows of the ranking as they are printed."""
-    several = len(report.gap.ranks) > 1
-    columns = [
-        Column("kernel", shrink=True),
-        Column("calls", "right"),
-        Column("self us", "right"),
-        Column("busy %", "right"),
-        Column("window %", "right"),
-        Column("mean us", "right"),
-        Column("variants", "right"),
-        *([Column("spread %", "right")] if several else []),
-        Column("input shapes", shrink=True),
-    ]
-    rows: list[list[object]] = []
-    for kernel in report.ranking.kernels[: report.selection.top_k]:
-        calls = f"{kernel.calls} ({kernel.untimed_calls} untimed)" if kernel.untimed_calls else str(kernel.calls)
-        rows.append(
-            [
-                kernel.name,
-                calls,
-                _number(kernel.self_us, 3),
-                _number(kernel.share_of_busy_pct, 2),
-                _number(kernel.share_of_window_pct, 2),
-                _number(kernel.mean_us, 3),
-                len(kernel.variants),
-                *([_number(kernel.spread_pct, 1)] if several else []),
-                _shapes(kernel.input_shapes),
-            ]
-        )
-    return columns, rows
-
-
-def _shapes(shapes: Sequence[str]) -> str | None:
-    """The first shape and how many more there are."""
-    more = f" +{len(shapes) - 1}" if len(shapes) > 1 else ""
-    return f"{shapes[0]}{more}" if shapes else None
-
-
-def _number(value: float | None, digits: int) -> str | None:
-    return None if value is None else f"{value:.{digits}f}"
 
 
 @app.command("summary", cls=Command)
@@ -203,115 +163,6 @@ def summary(
     require_capture(report.ranks, trace)
     if not report.qualities:
         raise typer.Exit(ExitCode.USER_INPUT)
-
-
-def time_rows(report: KernelReport) -> list[list[object]]:
-    """Stages and timeline of each rank as rows; with ``--stage`` only those of the stages."""
-    rows: list[list[object]] = []
-    several = len(report.ranks) > 1
-    for rank in report.ranks:
-        place = f"rank {rank.file.rank}: " if several else ""
-        whole = rank.quality is not None and not rank.quality.truncated
-        for fact in rank.stages.stages if rank.stages is not None else ():
-            if not report.stages or fact.stage in report.stages:
-                mean = _number(fact.mean_span_us, 1)
-                rows.append([f"{place}steps of stage {fact.stage.value}", fact.steps, f"{mean or '-'} us a step"])
-        parts = [] if rank.timeline is None or report.stages else [("", rank.timeline)]
-        parts += [
-            (f"stage {part.stage.value}: ", part.timeline)
-            for part in rank.parts
-            if part.stage is not None and part.stage in report.stages
-        ]
-        rows += [
-            [
-                f"{place}{name}{kind} ms",
-                _number(time, 6),
-                f"{_number(share, 2)} %" if whole and share is not None else "",
-            ]
-            for name, timeline in parts
-            for kind, time, share in timeline.rows()
-        ]
-    return rows
-
-
-def summary_rows(report: KernelReport) -> list[list[object]]:
-    """The balance as rows, sums over all files."""
-    from magpie_tui.traces.totals import added_up
-
-    if not report.qualities:
-        return [["status", "unreadable", "no trace could be read"]]
-    quality = added_up(report.qualities)
-    notes = {caveat.code: caveat.text for caveat in quality.caveats}
-    found = len({rank.file.rank for rank in report.ranks if rank.quality is not None})
-    expected = report.expected_ranks
-    rows: list[list[object]] = [
-        ["status", quality.status, quality.reason or ""],
-        ["ranks found", max(found, quality.ranks_in_file if len(report.ranks) == 1 else 0), _of(expected)],
-        ["device", quality.device, _device_names(report)],
-        ["events", quality.events, ""],
-    ]
-    rows += [[f"  {kind}", count, ""] for kind, count in quality.events_by_kind.items()]
-    rows += [[name, value, notes.get(code, "")] for name, value, code in _balance(quality)]
-    rows += [[f"  untimed: {name}", count, ""] for name, count in _untimed(quality).items()]
-    rows += [
-        [f"launches by {item.api}", item.calls, _latency(item.linked, item.median_us, item.max_us)]
-        for item in quality.launches
-    ]
-    return rows
-
-
-def _balance(quality: Quality) -> list[tuple[str, object, str]]:
-    """Name, value and the key whose caveat belongs to it."""
-    share = quality.graph_launched_time_pct
-    return [
-        ("span us", _number(quality.span_us, 3), ""),
-        ("busy us", _number(quality.busy_us, 3), ""),
-        ("device time us, as in the file", _number(quality.raw_total_us, 3), ""),
-        ("device time us, clipped", _number(quality.clipped_total_us, 3), ""),
-        ("pieces of work", quality.work_events, "no_device_activity"),
-        ("untimed", quality.untimed_events, "dropped.no_timestamp"),
-        ("overlapping the next on their track", quality.overlaps_next_on_track, "overlaps_next_on_track"),
-        ("negative durations", quality.negative_durations, "negative_durations"),
-        ("zero durations", quality.zero_durations, ""),
-        ("wrapped times", quality.wrapped_times, "wrapped_times"),
-        ("duplicated", quality.duplicated, "duplicated"),
-        ("out of the profiler's span", quality.out_of_span, "out_of_span"),
-        ("unlinked", quality.unlinked, "links_withheld" if quality.links_withheld else "unlinked"),
-        ("graph launches", quality.graph_launches, ""),
-        ("graph-launched time %", _number(share, 2), "graph_launched_time_pct"),
-        ("invalid UTF-8", quality.repaired.get("invalid_utf8"), "repaired.invalid_utf8"),
-        ("values that are not JSON", quality.repaired.get("not_json"), "repaired.not_json"),
-        ("damaged events dropped", quality.dropped.get("malformed"), "dropped.malformed"),
-        ("truncated", "yes" if quality.truncated else "no", "truncated"),
-        ("unterminated", "yes" if quality.unterminated else "no", "unterminated"),
-        ("time stamps", f"{quality.time.get('unit')} {quality.time.get('form')}", ""),
-        ("links resolved within", quality.link_key, ""),
-    ]
-
-
-def _untimed(quality: Quality) -> dict[str, int]:
-    names: Any = quality.dropped.get("no_timestamp")
-    return names if isinstance(names, dict) else {}
-
-
-def _of(expected: int | None) -> str:
-    return "" if expected is None else f"of {expected} that took part"
-
-
-def _latency(linked: int, median_us: float | None, max_us: float | None) -> str:
-    if median_us is None or max_us is None:
-        return "none linked to work"
-    return f"{linked} linked; call to start of work: median {median_us:.1f} us, longest {max_us:.1f} us"
-
-
-def _device_names(report: KernelReport) -> str:
-    names: dict[str, None] = {}
-    for rank in report.ranks:
-        properties = rank.metadata.get("deviceProperties")
-        for item in properties if isinstance(properties, list) else ():
-            if isinstance(item, dict):
-                names[str(item.get("name") or "name not given")] = None
-    return ", ".join(names)
 
 
 app.command("stages", cls=Command)(trace_time.stages)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError
-from magpie_tui.cli.output import Column, ListFormat, print_listing
+from magpie_tui.cli.output import ListFormat, print_listing
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
     TracePath,
-    digits,
     reading,
     require_capture,
     say,
     say_caveats,
     say_files,
 )
+from magpie_tui.traces.collective_listings import list_rows, rank_rows, total_rows
 
 if TYPE_CHECKING:
     from magpie_tui.traces.collective_analysis import CollectiveReport
@@ -88,79 +88,3 @@ def write_collective_tables(report: CollectiveReport, csv_dir: Path, gpus_per_no
         tables = CollectiveTables((summary_long(report.ranks, name="coll_analysis"),))
     for path in write_tables(tables, csv_dir / DIRECTORY_NAME):
         say("note", f"written: {path.absolute()}")
-
-
-def total_rows(report: CollectiveReport) -> tuple[list[Column], list[list[object]]]:
-    """Totals by name, type, size and group as they are printed."""
-    names = (
-        "ranks",
-        "bytes",
-        "count",
-        "latency us",
-        "total us",
-        "algo GB/s",
-        "bus GB/s",
-        "skew us",
-        "longest skew us",
-        "wait us",
-        "last rank",
-    )
-    columns = [Column("collective"), Column("type"), Column("group"), *(Column(name, "right") for name in names)]
-    rows: list[list[object]] = [
-        [
-            item.name or "unknown",
-            item.dtype,
-            item.group,
-            item.group_size,
-            item.size_bytes,
-            item.count,
-            digits(item.latency_us, 3),
-            digits(item.total_us, 3),
-            digits(item.algo_bandwidth_gb_s, 2),
-            digits(item.bus_bandwidth_gb_s, 2),
-            digits(item.skew_us, 3),
-            digits(item.longest_skew_us, 3),
-            digits(item.wait_us, 3),
-            item.last,
-        ]
-        for item in report.totals
-    ]
-    return columns, rows
-
-
-def rank_rows(report: CollectiveReport) -> tuple[list[Column], list[list[object]]]:
-    """Waits of each rank as they are printed; the straggler first."""
-    names = ("collectives", "wait us", "mean wait us", "came last", "came first", "in collectives us")
-    columns = [Column("rank", "right"), *(Column(name, "right") for name in names)]
-    rows: list[list[object]] = [
-        [
-            item.rank,
-            item.collectives,
-            digits(item.wait_us, 3),
-            digits(item.mean_wait_us, 3),
-            item.came_last,
-            item.came_first,
-            digits(item.collective_us, 3),
-        ]
-        for item in report.waits
-    ]
-    return columns, rows
-
-
-def list_rows(report: CollectiveReport) -> tuple[list[Column], list[list[object]]]:
-    """Every collective as it is printed."""
-    names = ("bytes", "latency us", "skew us", "last rank")
-    columns = [Column("id"), Column("collective"), Column("type"), *(Column(name, "right") for name in names)]
-    rows: list[list[object]] = [
-        [
-            item.collective_id,
-            item.meta.name or "unknown",
-            item.meta.dtype,
-            item.meta.full_bytes,
-            digits(item.latency_ns / 1000, 3),
-            digits(max(item.waits_ns) / 1000, 3),
-            item.ranks[item.waits_ns.index(0)] if len(item.ranks) > 1 else None,
-        ]
-        for item in report.matching.matched
-    ]
-    return columns, rows

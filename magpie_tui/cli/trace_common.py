@@ -12,6 +12,7 @@ import typer
 from magpie_tui.basics.errors import AnswerIsNoError
 from magpie_tui.basics.text import printable
 from magpie_tui.cli.output import ListFormat
+from magpie_tui.traces.listings import digits as digits
 
 if TYPE_CHECKING:
     from magpie_tui.traces.analysis import RankReport
@@ -87,8 +88,3 @@ def require_capture(ranks: Sequence[RankReport], path: Path) -> None:
             hint="the profiler's GPU backend (CUPTI, roctracer) was missing, another process was profiled, or nothing "
             "ran on the GPU while it was on; record again",
         )
-
-
-def digits(value: float | None, number: int) -> str | None:
-    """A number with fixed digits; None stays None."""
-    return None if value is None else f"{value:.{number}f}"
