@@ -216,6 +216,7 @@ class World:
     runs: list[Run] = field(default_factory=make_runs)
     workspaces: list[WorkspaceSummary] = field(default_factory=make_workspaces)
     machine: Machine = field(default_factory=make_machine)
+    output_dirs: list[Path] = field(default_factory=list)
     now: datetime = NOW
     stopped: list[str] = field(default_factory=list)
     machine_readings: int = 0
@@ -269,6 +270,7 @@ class World:
             list_workspaces=lambda: tuple(self.workspaces),
             read_machine=self.read_machine,
             stop_run=self.stop_run,
+            output_dirs=lambda: tuple(self.output_dirs),
             run_calls=self.run_calls(),
             now=lambda: self.now,
             environment=self.environment,

@@ -26,6 +26,9 @@ TONES: dict[str, Tone] = {
 UNITS = ((1e6, "s", 1e-6), (1e3, "ms", 1e-3), (1.0, "us", 1.0), (0.0, "ns", 1e3))
 """Least µs, unit, and what a time in µs is multiplied with."""
 
+ROOMY = 130
+"""From this width on there is room for words behind a verdict and for errors."""
+ERROR_CELLS = 24
 DEFAULT_MARGIN = 0.01
 WIDEST_PERCENT = 400.0
 LOWEST_PERCENT = -100.0
@@ -74,9 +77,9 @@ def ratio_axis(found: Candidates, cells: int) -> IntervalAxis:
 
 def candidate_source(found: Candidates, width: int, *, ascii_only: bool) -> ListSource[Candidate]:
     """Return the rows and columns of the table for a terminal of ``width`` cells."""
-    narrow = width < 100
-    axis = ratio_axis(found, 15 if narrow else 31 if width < 130 else 41)
+    narrow, roomy = width < 100, width >= ROOMY
     unit = time_unit([row.time_us for row in found.rows if row.time_us is not None])
+    axis = ratio_axis(found, _axis_cells(found, unit, width))
     compared = found.baseline is not None or any(row.ratio is not None for row in found.rows)
     columns: list[RowColumn[Candidate]] = [
         RowColumn[Candidate](id="rank", title="#", kind="number", width=2, value=lambda row: row.rank),
@@ -92,7 +95,11 @@ def candidate_source(found: Candidates, width: int, *, ascii_only: bool) -> List
         )
     columns += [
         RowColumn[Candidate](
-            id="verdict", title="verdict", value=lambda row: row.says, tone=lambda row: TONES.get(row.word)
+            id="verdict",
+            title="verdict",
+            value=lambda row: row.says,
+            text=lambda row: row.says if roomy else row.word,
+            tone=lambda row: TONES.get(row.word),
         ),
         RowColumn[Candidate](
             id="time",
@@ -120,6 +127,22 @@ def candidate_source(found: Candidates, width: int, *, ascii_only: bool) -> List
     ]
     records = found.records
     return ListSource(columns, lambda row: row.name, found.rows, to_json=lambda rows: _records(records, rows))
+
+
+def _axis_cells(found: Candidates, unit: TimeUnit, width: int) -> int:
+    """Return what the columns left of the axis leave of a line; with room, errors get some of it."""
+    gap = 1 if width < 100 else 2
+    used = 2 + 2 + gap + _widest([row.name for row in found.rows], "id", 14 if width < 100 else 24)
+    if width >= 100 and any(row.change for row in found.rows):
+        used += gap + _widest([row.change or "-" for row in found.rows], "change", 24)
+    words = [row.says if width >= ROOMY else row.word for row in found.rows]
+    used += gap + _widest(words, "verdict", 40) + gap + _time_width(found, unit) + gap + 6 + gap
+    left = width - used - 1 - (gap + ERROR_CELLS if width >= ROOMY else 0)
+    return max(15, min(left, 15 if width < 100 else 41))
+
+
+def _widest(texts: Sequence[str], title: str, most: int) -> int:
+    return max(len(title), min(most, max(map(len, texts), default=0)))
 
 
 def _records(records: Mapping[int, Mapping[str, object]], rows: Sequence[Candidate]) -> object:
