@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from magpie_tui.basics.text import plural
 from magpie_tui.basics.units import format_bytes, format_clock
@@ -14,11 +14,21 @@ _LONGEST_WORDS = 200
 
 
 def started_text(run: Run, now: datetime) -> str | None:
-    """When it started, in the zone of ``now``: ``14:02:11`` today, else with its date; None if it did not."""
+    """When it started, in the zone of ``now``: ``14:02:11`` today, ``Mon 18:22`` in the last days, else its date.
+
+    None if it did not.
+    """
     if run.started_at is None:
         return None
     local = run.started_at.astimezone(now.tzinfo)
-    return local.strftime("%H:%M:%S" if local.date() == now.date() else "%Y-%m-%d %H:%M")
+    if local.date() == now.date():
+        return local.strftime("%H:%M:%S")
+    if timedelta(0) <= now - local < timedelta(days=6):
+        return f"{_DAYS[local.weekday()]} {local:%H:%M}"
+    return local.strftime("%Y-%m-%d")
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def took_text(run: Run, now: datetime) -> str | None:
@@ -72,8 +82,10 @@ def cpu_text(seconds: float) -> str:
 
 
 def step_text(step: Step, end: datetime | None) -> str:
-    """One step: ``judging 3 of 4 kernels 0:31``."""
-    return " ".join(word for word in (step.name, step.amount, format_clock(step.took_s(end))) if word)
+    """One step: ``judging 3 of 4 kernels 0:31``, or ``boot 0:48`` when all of it was done."""
+    whole = step.ended_at is not None and step.fraction == 1.0
+    amount = "" if whole else step.amount
+    return " ".join(word for word in (step.name, amount, format_clock(step.took_s(end))) if word)
 
 
 def steps_text(steps: tuple[Step, ...], run: Run, now: datetime) -> str | None:

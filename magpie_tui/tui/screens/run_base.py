@@ -15,6 +15,7 @@ from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.background import RunsRead
 from magpie_tui.tui.screens.run_acts import RunActs
 from magpie_tui.tui.screens.run_lines import RunView
+from magpie_tui.tui.seen import is_seen
 from magpie_tui.tui.widgets.log_core import updates_per_second
 
 if TYPE_CHECKING:
@@ -115,11 +116,11 @@ class RunScreen(RunActs):
         self.look()
 
     def _runs_changed(self) -> None:
-        if self.is_current and not self.paused:
+        if is_seen(self) and not self.paused:
             self.show_runs()
 
     def _tick(self) -> None:
-        if not self.is_current or self.paused or self.too_small:
+        if not is_seen(self) or self.paused or self.too_small:
             return
         second = int(self.magpie.services.now().timestamp())
         if second != self._second:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -132,8 +132,8 @@ def steps_line(view: RunView, width: int) -> str:
         return "none told" if view.run.is_over else "none told yet"
     words = [printable(step_text(step, view.end)) for step in news.steps]
     if not view.run.is_over:
-        name = printable(news.steps[-1].name)
-        words[-1] = name.upper() + words[-1][len(name) :]
+        last = news.steps[-1]
+        words[-1] = printable(step_text(replace(last, name=last.name.upper()), view.end))
     shown = [words[-1]]
     hidden = news.steps_forgotten + len(words) - 1
     for word in reversed(words[:-1]):

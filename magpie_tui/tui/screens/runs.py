@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.containers import Vertical
+from textual.events import Resize
 
 from magpie_tui.tui.screens.run_base import RunScreen
 from magpie_tui.tui.screens.run_lines import state_note
@@ -25,10 +26,21 @@ if TYPE_CHECKING:
 
 EMPTY = (
     "no run yet\n\n"
-    "Everything that analyze, compare or benchmark does is a run: it goes on when this program is closed.\n"
+    "What analyze, compare and benchmark do is a run:\n"
+    "it goes on when this program is closed, and is found again.\n\n"
     "7  Configs  picks a config, checks it and starts it\n"
     "Runs elsewhere: open the program there, or with  magpie-tui --root DIR"
 )
+
+
+class RunList(TablePane):
+    """The list; it shows the columns there is room for until the user has chosen others."""
+
+    def on_resize(self, event: Resize) -> None:
+        """Change between the two sets of columns."""
+        fitting = view_for(event.size.width)
+        if fitting != self.table.view and self.table.view in (view_for(0), view_for(1_000)):
+            self.table.set_view(fitting)
 
 
 class SelectedRun(Vertical):
@@ -57,12 +69,11 @@ class RunsScreen(RunScreen):
         self._source = RunSource()
         self._wanted: str | None = None
         self._leaving: set[str] = set()
-        self._narrow_view = False
 
     def compose_content(self) -> ComposeResult:
         """The list, and the run under the cursor."""
         with SideBySide():
-            yield TablePane(self._source, name="runs", view=view_for(self.app.size.width), empty_text=EMPTY)
+            yield RunList(self._source, name="runs", view=view_for(self.app.size.width), empty_text=EMPTY)
             with SelectedRun():
                 yield RuleRow(id="run-rule")
                 yield RunSummary()
@@ -71,19 +82,11 @@ class RunsScreen(RunScreen):
     @property
     def table(self) -> VirtualTable:
         """The list."""
-        return self.query_one(TablePane).table
+        return self.query_one(RunList).table
 
     def on_resize(self) -> None:
-        """Show the columns there is room for, unless the user has chosen others."""
-        self.call_after_refresh(self._fit)
-
-    def _fit(self) -> None:
-        table = self.table
-        fitting = view_for(table.size.width)
-        other = view_for(0) if fitting != view_for(0) else view_for(1000)
-        if table.view == other:
-            table.set_view(fitting)
-        self.show_run()
+        """Lay the lines out again."""
+        self.call_after_refresh(self.show_run)
 
     def equivalent_command(self) -> Sequence[str]:
         """Following the run under the cursor."""
@@ -160,6 +163,7 @@ class RunsScreen(RunScreen):
     def _select(self, key: str | None) -> None:
         run = next((run for run in self.magpie.runs or () if run.id == key), None)
         self.query_one(SelectedRun).display = run is not None
+        self.query_one(RunList).set_class(run is None, "-alone")
         self.choose(run)
 
     def show_run(self) -> None:

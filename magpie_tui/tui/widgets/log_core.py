@@ -24,6 +24,7 @@ from textual.worker import get_current_worker
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.processes.log_index import SLICE_BYTES, Growth, LogIndex
 from magpie_tui.processes.log_search import LogPattern, any_of
+from magpie_tui.tui.seen import is_seen
 from magpie_tui.tui.widgets.log_messages import LogMessages
 from magpie_tui.tui.widgets.log_render import (
     LogRow,
@@ -187,7 +188,7 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
 
     def _poll(self) -> None:
         """Let a thread look at the file, unless one does or nobody would see it."""
-        if self._index is None or self._indexing or self._paused or self._hidden or not self.screen.is_current:
+        if self._index is None or self._indexing or self._paused or self._hidden or not is_seen(self.screen):
             return
         if monotonic() < self._rest_until:
             return
