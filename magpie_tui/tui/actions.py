@@ -237,6 +237,8 @@ _KEY_NAMES = {
     "slash": "/",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
     "exclamation_mark": "!",
     "escape": "esc",
     "pageup": "page up",

@@ -58,6 +58,18 @@ class FrameActions(Explaining, App[None]):
         if item is not None and isinstance(self.screen, PlaceScreen):
             self.screen.show_item(item)
 
+    def action_open_trace(self) -> None:
+        """Ask for the path of a trace and open it in the place Trace."""
+        from magpie_tui.tui.dialogs.ask import AskDialog
+        from magpie_tui.tui.screens.trace_list import check_trace_path
+
+        def show(text: str | None) -> None:
+            if text is not None:
+                self.open_in_place("trace", str(check_trace_path(text)))
+
+        note = "a trace file, a directory of traces or a workspace"
+        self.push_screen(AskDialog("Open a trace", note=note, check=check_trace_path), show)
+
     def action_go_back(self) -> None:
         """Close the screen on top of the place; at its top nothing happens."""
         if len(self.screen_stack) > 1:

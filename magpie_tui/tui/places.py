@@ -36,7 +36,7 @@ _SCREENS = "magpie_tui.tui.screens"
 PLACES: tuple[Place, ...] = (
     Place("1", "campaign", "Campaign", "Camp", "what runs, what ended, where to begin", f"{_SCREENS}.home:HomeScreen"),
     Place("2", "runs", "Runs", "Runs", "live and ended runs with their logs", f"{_SCREENS}.runs:RunsScreen"),
-    Place("3", "trace", "Trace", "Trace", "stages, kernels and the roofline of a trace", None, ("trace", "--help")),
+    Place("3", "trace", "Trace", "Trace", "stages, kernels, gaps and collectives", f"{_SCREENS}.trace:TraceScreen"),
     Place(
         "4",
         "candidates",

@@ -2,5 +2,16 @@
 
 from __future__ import annotations
 
-TABLES: tuple[str, ...] = ("frame", "dialogs", "tables", "logs", "home", "machine", "runs", "workspaces", "candidates")
+TABLES: tuple[str, ...] = (
+    "frame",
+    "dialogs",
+    "tables",
+    "logs",
+    "home",
+    "machine",
+    "runs",
+    "workspaces",
+    "candidates",
+    "trace",
+)
 """Modules, in the order in which help and documentation show them."""

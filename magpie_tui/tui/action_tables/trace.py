@@ -1,0 +1,165 @@
+"""Actions of the place Trace: the list of traces, and one trace."""
+
+from __future__ import annotations
+
+from magpie_tui.tui.actions import Action
+
+
+def _action(
+    name: str,
+    target: str,
+    method: str,
+    keys: tuple[str, ...],
+    title: str,
+    description: str,
+    *,
+    label: str = "",
+    in_palette: bool = True,
+) -> Action:
+    return Action(
+        f"trace.{name}", target, method, keys, title, description, "trace", label=label, in_palette=in_palette
+    )
+
+
+ACTIONS: tuple[Action, ...] = (
+    _action(
+        "open",
+        "MagpieApp",
+        "open_trace",
+        (),
+        "open a trace",
+        "Ask for the path of a trace file, a directory or a workspace, and open it.",
+    ),
+    _action(
+        "open_path",
+        "TraceScreen",
+        "open_path",
+        ("o",),
+        "open a path",
+        "Ask for the path of a trace file, a directory or a workspace, and open it.",
+        label="other path",
+    ),
+    _action(
+        "open_workspace",
+        "TraceScreen",
+        "open_workspace",
+        ("v",),
+        "open the workspace",
+        "Show the report, files and logs of the workspace under the cursor in the place Workspaces.",
+        label="workspace",
+    ),
+    _action(
+        "forget",
+        "TraceScreen",
+        "forget_traces",
+        (),
+        "forget which traces were opened",
+        "Empty the list of traces that were opened before; no trace is touched.",
+    ),
+    _action(
+        "next_pane",
+        "TraceViewScreen",
+        "next_pane",
+        ("right_curly_bracket",),
+        "go to the next pane",
+        "Go to the next of summary, kernels, steps, gaps and (for several ranks) collectives.",
+        label="pane",
+    ),
+    _action(
+        "previous_pane",
+        "TraceViewScreen",
+        "previous_pane",
+        ("left_curly_bracket",),
+        "go to the previous pane",
+        "Go to the previous of summary, kernels, steps, gaps and (for several ranks) collectives.",
+    ),
+    _action(
+        "next_stage",
+        "TraceViewScreen",
+        "next_stage",
+        ("right_square_bracket",),
+        "go to the next stage",
+        "Show only the work of the next stage; after the last one everything.",
+        label="stage",
+    ),
+    _action(
+        "previous_stage",
+        "TraceViewScreen",
+        "previous_stage",
+        ("left_square_bracket",),
+        "go to the previous stage",
+        "Show only the work of the previous stage; before the first one everything.",
+    ),
+    _action(
+        "next_rank",
+        "TraceViewScreen",
+        "next_rank",
+        ("a",),
+        "go to the next rank",
+        "Read the next rank alone; after the last one all of them together.",
+        label="rank",
+    ),
+    _action(
+        "next_view",
+        "TraceViewScreen",
+        "next_view",
+        ("v",),
+        "go to the next listing of the pane",
+        "Go to the next of steps, stages, windows, timeline; of gaps, causes, timeline; of totals, ranks, list.",
+        label="view",
+    ),
+    _action(
+        "toggle_names",
+        "TraceViewScreen",
+        "toggle_names",
+        ("z",),
+        "put variants together or apart",
+        "List variants of a kernel in one row, or each under its exact name.",
+        label="variants",
+    ),
+    _action(
+        "explain",
+        "TraceViewScreen",
+        "explain",
+        ("i",),
+        "explain the number",
+        "Show formula, inputs and caveats of the number under the cursor, or why there is none.",
+        label="why",
+    ),
+    _action(
+        "choose_window",
+        "TraceViewScreen",
+        "choose_window",
+        ("w",),
+        "choose window and filters",
+        "Choose the window, categories and shortest duration of the ranking, and whether a cut file is used.",
+        label="window",
+    ),
+    _action(
+        "copy_summary",
+        "TraceViewScreen",
+        "copy_summary",
+        ("y",),
+        "copy the summary",
+        "Copy the balance as the command prints it.",
+        label="copy",
+    ),
+    _action(
+        "export_summary",
+        "TraceViewScreen",
+        "export_summary",
+        ("e",),
+        "export the summary",
+        "Write the balance to a file as the command prints it: text, json, csv or md.",
+        label="export",
+    ),
+    _action(
+        "stop_reading",
+        "TraceViewScreen",
+        "stop_reading",
+        ("escape",),
+        "stop reading, else go back",
+        "Stop reading the trace; when nothing is being read, go back to the list of traces.",
+        in_palette=False,
+    ),
+)

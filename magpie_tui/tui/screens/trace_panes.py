@@ -1,0 +1,242 @@
+"""What each pane of a trace shows: its table, what is known of the row under the cursor, the plot of steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.cells import set_cell_size
+from textual.containers import Vertical
+
+from magpie_tui.basics.tables import Column
+from magpie_tui.basics.text import plural
+from magpie_tui.traces.analysis import KernelReport
+from magpie_tui.traces.collective_analysis import CollectiveReport
+from magpie_tui.traces.listings import exact_kernels
+from magpie_tui.traces.stage_analysis import TimeReport
+from magpie_tui.traces.stage_names import Stage
+from magpie_tui.tui.screens.trace_answer import Prepared, json_of, more_than_shown
+from magpie_tui.tui.screens.trace_detail import (
+    Line,
+    exact_lines,
+    gap_lines,
+    kernel_lines,
+    matched_lines,
+    row_lines,
+    total_lines,
+    us,
+)
+from magpie_tui.tui.screens.trace_tables import Listing, ListingSource
+from magpie_tui.tui.widgets.frame import RuleRow
+from magpie_tui.tui.widgets.plot import MARKERS, Plot, Series, line_plot
+from magpie_tui.tui.widgets.side_by_side import SideBySide
+from magpie_tui.tui.widgets.table_pane import TablePane
+from magpie_tui.tui.widgets.table_source import Tone
+from magpie_tui.tui.widgets.text_lines import TextLines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from magpie_tui.traces.gaps import Gap
+    from magpie_tui.traces.stages import StepFacts
+    from magpie_tui.tui.screens.trace_state import TraceChoice
+
+EMPTY_TEXTS = {
+    "kernels": "no kernels here\n\n] goes to another stage, w widens the window or changes the filters",
+    "steps": "no steps in this trace\n\nprofile an engine that labels its steps (vLLM, SGLang, Atom)",
+    "gaps": "no gaps: the device was never idle between two pieces of work",
+    "collectives": "no collectives in these traces",
+}
+EMPTY = Listing((Column(""),), ())
+LOG_FROM = 30.0
+"""Steps whose longest takes so many times the shortest are drawn on a logarithmic axis."""
+
+
+class ListingPane(SideBySide):
+    """A table and, below it or beside it, the row under the cursor.
+
+    Args:
+        name: Name of the pane.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=f"pane-{name}", classes="listing")
+        self.pane_name = name
+
+    def compose(self) -> ComposeResult:
+        """The table, the row."""
+        yield TablePane(ListingSource(EMPTY), name=f"trace-{self.pane_name}", empty_text=EMPTY_TEXTS[self.pane_name])
+        with Vertical(classes="row-side"):
+            yield RuleRow()
+            yield TextLines(classes="row")
+            if self.pane_name == "steps":
+                yield Plot(draw_steps)
+
+    def show_plot(self, shown: bool) -> None:
+        """Show the plot of steps instead of the row."""
+        for plot in self.query(Plot):
+            plot.display = shown
+        self.query_one(".row", TextLines).display = not shown
+
+
+def listing_name(choice: TraceChoice) -> str:
+    """Return which listing of a report the pane shows."""
+    if choice.pane == "kernels":
+        return "exact" if choice.exact else "kernels"
+    return choice.view
+
+
+def source_of(choice: TraceChoice, prepared: Prepared, width: int, *, ascii_only: bool) -> ListingSource:
+    """Return the rows of the pane.
+
+    Args:
+        width: Cells of the table.
+    """
+    name = listing_name(choice)
+    bars: dict[str, int] = {}
+    if choice.pane == "kernels":
+        bars = {"busy_pct": 10, "window_pct": 6} if width >= 100 else {"busy_pct": 5}
+    elif name in ("causes", "stages"):
+        bars = {"idle_pct": 10, "busy_pct": 10}
+    elif name == "timeline":
+        bars = {"percent": 10}
+    return ListingSource(
+        prepared.listings[name],
+        bars=bars,
+        ascii_only=ascii_only,
+        to_json=lambda: json_of(prepared, choice.pane),
+        tones={"cause": cause_tone},
+    )
+
+
+def cause_tone(text: str) -> Tone | None:
+    """Colour of a cause."""
+    tones: dict[str, Tone] = {"host-bound": "warning", "unknown": "muted"}
+    return tones.get(text)
+
+
+def detail_of(
+    choice: TraceChoice, prepared: Prepared, place: int, width: int, *, ascii_only: bool
+) -> tuple[str, list[Line]]:
+    """Return the title and the lines of a row.
+
+    Args:
+        place: Its place in the listing.
+    """
+    report, name = prepared.report, listing_name(choice)
+    listing = prepared.listings[name]
+    if isinstance(report, KernelReport):
+        if name == "exact":
+            item = exact_kernels(report)[place]
+            return item.name, exact_lines(report, item, width, ascii_only=ascii_only)
+        kernel = report.ranking.kernels[place]
+        return kernel.name, kernel_lines(report, kernel, width, ascii_only=ascii_only)
+    if isinstance(report, TimeReport) and name == "gaps":
+        gap = largest_gaps(report)[place]
+        return f"{us(gap.duration_us)} {gap.cause.value}", gap_lines(gap, width)
+    if isinstance(report, CollectiveReport) and name == "totals":
+        total = report.totals[place]
+        return total.name or "unknown", total_lines(total, width)
+    if isinstance(report, CollectiveReport) and name == "list":
+        matched = report.matching.matched[place]
+        return matched.collective_id, matched_lines(matched, width, ascii_only=ascii_only)
+    return "", row_lines(listing, place, width)
+
+
+def largest_gaps(report: TimeReport) -> list[Gap]:
+    """Gaps in the order of the listing."""
+    return [gap for rank in report.ranks if rank.gaps is not None for gap in rank.gaps.largest]
+
+
+def stage_of_row(prepared: Prepared, place: int) -> Stage | None:
+    """Return the stage of a row of the listing ``stages``."""
+    report = prepared.report
+    assert isinstance(report, TimeReport)
+    facts = [
+        fact.stage
+        for rank in report.ranks
+        if rank.stages is not None
+        for fact in rank.stages.stages
+        if not report.chosen or fact.stage in report.chosen
+    ]
+    return facts[place] if place < len(facts) else None
+
+
+def note_of(choice: TraceChoice, prepared: Prepared) -> str:
+    """Return what stands at the right of the rule with the panes."""
+    report = prepared.report
+    parts = [f"view {choice.view}"] if choice.view else []
+    if isinstance(report, KernelReport):
+        count = len(prepared.listings[listing_name(choice)].rows)
+        parts += [plural(count, "exact name" if choice.exact else "kernel"), f"busy {us(report.ranking.busy_us)}"]
+    elif choice.pane == "gaps" and isinstance(report, TimeReport):
+        parts += _idle_parts(report)
+    elif choice.pane == "steps":
+        parts.append(plural(len(prepared.listings["steps"].rows), "step"))
+    elif isinstance(report, CollectiveReport):
+        parts += [f"{len(report.matching.matched) + prepared.left_out:,} matched", *_straggler(report)]
+    more = more_than_shown(prepared, choice.pane, choice.view)
+    return ", ".join([*parts, more] if more else parts)
+
+
+def _idle_parts(report: TimeReport) -> list[str]:
+    found = [rank.gaps for rank in report.ranks if rank.gaps is not None]
+    idle, window = sum(gaps.idle_us for gaps in found), sum(gaps.window_us for gaps in found)
+    if not window or report.chosen:
+        return []
+    known = all(gaps.idle_pct is not None for gaps in found)
+    return [f"idle {us(idle)}" + (f" = {idle / window * 100:.1f} %" if known else "")]
+
+
+def _straggler(report: CollectiveReport) -> list[str]:
+    if len(report.ranks) < 2 or not report.waits or not report.waits[0].collectives:
+        return []
+    return [f"rank {report.waits[0].rank} holds the others up"]
+
+
+# The plot of steps
+
+
+def step_series(report: TimeReport) -> list[Series]:
+    """Device time over the steps, one series a stage (and rank)."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    several = len(report.ranks) > 1
+    for rank in report.ranks:
+        for fact in rank.stages.steps if rank.stages is not None else ():
+            if report.chosen and fact.stage not in report.chosen:
+                continue
+            value = time_of(fact)
+            if value is not None:
+                name = f"rank {rank.file.rank} {fact.stage.value}" if several else fact.stage.value
+                points.setdefault(name, []).append((float(fact.index), value))
+    return [Series(name, [x for x, _y in pairs], [y for _x, y in pairs]) for name, pairs in points.items()]
+
+
+def time_of(fact: StepFacts) -> float | None:
+    """What the plot shows of a step: its span on the device, else on the host."""
+    return fact.device_span_us if fact.device_span_us is not None else fact.wall_us
+
+
+def draw_steps(series: Sequence[Series], width: int, height: int) -> list[str]:
+    """Draw steps as points; on a logarithmic axis where they differ by much."""
+    values = [y for one in series for y in one.ys if y > 0]
+    if not values or height < 4:
+        return line_plot(series, width, height, joined=False)
+    logarithmic = max(values) > LOG_FROM * min(values)
+
+    def label(value: float) -> str:
+        return f"{10**value if logarithmic else value:,.0f}"
+
+    drawn = series
+    if logarithmic:
+        drawn = [Series(one.label, one.xs, [math.log10(y) if y > 0 else math.nan for y in one.ys]) for one in series]
+    lines = line_plot(drawn, width, height, joined=False, number=label)
+    first, last = min(min(one.xs) for one in series), max(max(one.xs) for one in series)
+    legend = "  ".join(f"{MARKERS[index % len(MARKERS)]} {one.label}" for index, one in enumerate(series))
+    left = " " * (lines[0].index("|") + 1)
+    begin, end = f"step {first:g}", f"{last:g}"
+    axis = left + begin + end.rjust(max(0, width - len(left) - len(begin)))
+    lines[-2] = set_cell_size(axis, width)
+    lines[-1] = set_cell_size(f"{left}{legend}{'  logarithmic' if logarithmic else ''}", width)
+    return lines
