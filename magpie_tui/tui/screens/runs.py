@@ -190,7 +190,7 @@ class RunsScreen(RunScreen):
     def _opened(self) -> None:
         from magpie_tui.tui.screens.run_detail import RunDetailScreen
 
-        if self.run_shown is not None:
+        if self.run_shown is not None and self.app.screen is self:
             self.app.push_screen(RunDetailScreen(self.run_shown, self.query_one(RunLog).shown))
 
     @on(VirtualTable.MarksChanged)
