@@ -71,7 +71,7 @@ class ColumnBuilder:
             decoder: Which decoder made it; its codes are private to it.
             offset: Place of the chunk in the unpacked text.
         """
-        self._learn(decoder, chunk.new)
+        self.learn(decoder, chunk.new)
         for name in _PLAIN_COLUMNS:
             self._columns[name].append(getattr(chunk, name))
         for name, table in zip(_CODED_COLUMNS, _TABLES, strict=False):
@@ -84,7 +84,8 @@ class ColumnBuilder:
         self._count_facts(chunk.facts, chunk.count, offset)
         self.count += chunk.count
 
-    def _learn(self, decoder: int, new: NewEntries) -> None:
+    def learn(self, decoder: int, new: NewEntries) -> None:
+        """Take over what a decoder names for the first time; needed also for a chunk that is not used."""
         for table in _TABLES:
             entries = getattr(new, table)
             if table == "names":

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.files import atomic_writer, write_json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-FORMAT = 2
+FORMAT = 3
 LIMIT_BYTES = 4 << 30
 WORTHWHILE_BYTES = 4 << 20
 """Unpacked size below which reading anew is as fast."""
@@ -146,46 +146,96 @@ def _arrays(columns: TraceColumns) -> dict[str, npt.NDArray[Any]]:
     plain["kept_end"] = np.concatenate([ends for _rows, ends, _data in kept]) if kept else np.empty(0, np.int32)
     plain["kept_rows_of_block"] = np.array([len(rows) for rows, _ends, _data in kept], np.int64)
     plain["kept_bytes_of_block"] = np.array([len(data) for _rows, _ends, data in kept], np.int64)
-    plain["kept_data"] = np.frombuffer(b"".join(bytes(data) for _rows, _ends, data in kept), np.uint8)
+    plain["kept_data"] = np.frombuffer(b"".join([data for _rows, _ends, data in kept]), np.uint8)
     return plain
 
 
 def _written(columns: TraceColumns, path: Path) -> dict[str, Any]:
+    """Write the Arrow file and return its index. Arrays are written from where they lie, without a copy."""
     import numpy as np
     import pyarrow as pa
 
-    fields: list[pa.Array] = []
-    for values in _arrays(columns).values():
-        flat = pa.array(np.ascontiguousarray(values))
-        fields.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
+    def as_list(flat: pa.Array) -> pa.Array:
+        limits = pa.py_buffer(np.array([0, len(flat)], np.int64))
+        return pa.LargeListArray.from_buffers(pa.large_list(flat.type), 1, [None, limits], children=[flat])
+
+    # pa.array() would import pandas, which costs more than all the rest.
+    dtypes: dict[str, str] = {}
+    lists: list[pa.Array] = []
+    for name, values in _arrays(columns).items():
+        dtypes[name] = str(values.dtype)
+        kind = pa.from_numpy_dtype(values.dtype)
+        buffer = pa.py_buffer(np.ascontiguousarray(values))
+        lists.append(as_list(pa.Array.from_buffers(kind, len(values), [None, buffer])))
     for texts in _strings(columns).values():
-        flat = pa.array(texts, pa.large_string())
-        fields.append(pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat))
-    batch = pa.record_batch(fields, names=[*_ARRAYS, *_STRINGS])
-    with atomic_writer(path) as file, pa.ipc.new_file(file, batch.schema) as writer:
-        writer.write_batch(batch)
-    index: dict[str, Any] = {
-        "format": FORMAT,
-        "metadata": json.loads(json.dumps(columns.metadata, allow_nan=True), parse_constant=lambda _name: None),
-        "facts": dataclasses.asdict(columns.facts),
-    }
+        encoded = [text.encode("utf-8", "replace") for text in texts]
+        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+        lists.append(as_list(pa.LargeStringArray.from_buffers(len(encoded), *buffers[1:])))
+    batch = pa.RecordBatch.from_arrays(lists, names=[*_ARRAYS, *_STRINGS])
+    with atomic_writer(path) as file:
+        counted = _CheckedFile(file)
+        with pa.ipc.new_file(pa.PythonFile(counted, mode="w"), batch.schema) as writer:
+            writer.write_batch(batch)
+    del batch, lists
     with pa.memory_map(str(path)) as source:
-        whole = source.read_buffer()
-        read = pa.ipc.open_file(pa.BufferReader(whole)).get_batch(0)
-        index["bytes"] = whole.size
-        index["crc32"] = _crc32(memoryview(whole))
-        index["arrays"] = {name: _place(read.column(name).values, whole.address) for name in _ARRAYS}
-        index["strings"] = {name: _string_place(read.column(name).values, whole.address) for name in _STRINGS}
-        del read, whole
+        read = pa.ipc.open_file(source).get_batch(0)
+        base = _base_address(source)
+        index: dict[str, Any] = {
+            "format": FORMAT,
+            "metadata": json.loads(json.dumps(columns.metadata, allow_nan=True), parse_constant=lambda _name: None),
+            "facts": dataclasses.asdict(columns.facts),
+            "bytes": counted.size,
+            "crc32": counted.crc32,
+            "arrays": {name: [dtypes[name], *_place(read.column(name).values, base)] for name in _ARRAYS},
+            "strings": {name: _string_place(read.column(name).values, base) for name in _STRINGS},
+        }
+        del read
     return index
 
 
-def _place(values: pa.Array, base: int) -> list[Any]:
-    if not len(values):
-        return [str(values.type.to_pandas_dtype()().dtype), 0, 0]
-    buffer = values.buffers()[1]
-    dtype = str(values.type.to_pandas_dtype()().dtype)
-    return [dtype, buffer.address - base, len(values)]
+def _base_address(source: Any) -> int:
+    """Address at which a memory-mapped file begins."""
+    source.seek(0)
+    address: int = source.read_buffer(1).address
+    return address
+
+
+class _CheckedFile:
+    """A file to write to that also counts and sums up what is written.
+
+    Arrow asks for these methods.
+    """
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.size = 0
+        self.crc32 = 0
+
+    def write(self, data: bytes) -> int:
+        """Write and sum up."""
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self.crc32 = _crc32(view, self.crc32)
+        self.size += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """How much was written."""
+        return self.size
+
+    def flush(self) -> None:
+        """Pass on."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """The file belongs to somebody else."""
+
+
+def _place(values: pa.Array, base: int) -> list[int]:
+    return [values.buffers()[1].address - base, len(values)] if len(values) else [0, 0]
 
 
 def _string_place(values: pa.Array, base: int) -> list[int]:
@@ -196,24 +246,21 @@ def _string_place(values: pa.Array, base: int) -> list[int]:
 
 
 def _strings(columns: TraceColumns) -> dict[str, Sequence[str]]:
-    def clean(texts: Sequence[str]) -> list[str]:
-        return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-
     return {
-        "categories": clean(columns.categories),
-        "names": clean(columns.names),
-        "streams": clean(columns.streams),
-        "texts": clean(columns.ops.texts),
+        "categories": columns.categories,
+        "names": columns.names,
+        "streams": columns.streams,
+        "texts": columns.ops.texts,
         "tracks": [json.dumps([track.pid, track.tid]) for track in columns.tracks],
     }
 
 
-def _crc32(data: memoryview) -> int:
+def _crc32(data: memoryview, start: int = 0) -> int:
     try:
         from isal.isal_zlib import crc32
     except ImportError:
         from zlib import crc32
-    return int(crc32(data))
+    return int(crc32(data, start))
 
 
 def _mapped(path: Path, arrow_path: Path, index: dict[str, Any]) -> TraceColumns:

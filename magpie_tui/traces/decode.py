@@ -7,6 +7,7 @@ have nothing in their arguments that becomes a column; theirs are not decoded at
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import operator
@@ -263,17 +264,20 @@ class ChunkDecoder:
         return self._columns(events, times.values, durations.values, facts)
 
     def _decode_events(self, text: bytes, repairs: _Repairs) -> _Events:
+        """Decode quickly; where a field has an unexpected type, with durations as text; else field by field."""
         try:
-            return self._exact_events.decode(text) if self._exact else self._events.decode(text)
-        except msgspec.ValidationError:
-            pass
+            if not self._exact:
+                with contextlib.suppress(msgspec.ValidationError):
+                    return self._events.decode(text)
+                # What stands behind the first unexpected field has not been looked at: it may be malformed.
+                self._raws.decode(text)
+                self._exact = True
+            with contextlib.suppress(msgspec.ValidationError):
+                return self._exact_events.decode(text)
+            raws = self._raws.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             raise MalformedChunkError(str(error)) from error
-        self._exact = True
-        try:
-            return self._exact_events.decode(text)
-        except msgspec.ValidationError:
-            return [_loose_event(raw, repairs) for raw in self._raws.decode(text)]
+        return [_loose_event(raw, repairs) for raw in raws]
 
     def _float_durations(self, events: _Events) -> Nanoseconds | None:
         """Durations by way of float64; None where only their text is exact."""

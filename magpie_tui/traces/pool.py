@@ -153,22 +153,29 @@ class ProcessService:
     def __init__(self, workers: int | None = None) -> None:
         self.decoder = ChunkDecoder()
         self._file = 0
-        count = max(2, min(workers or usable_processors(), 16))
-        size = count * _SLOTS_A_WORKER * SLOT_BYTES
+        self._count = max(2, min(workers or usable_processors(), 16))
+        self._memory: mmap.mmap | None = None
+        self._workers: list[_Worker] = []
+
+    def begin(self) -> None:
+        """Forget everything about the file before; start the processes before the first one."""
+        self.decoder = ChunkDecoder()
+        self._file += 1
+        if not self._workers:
+            self._start()
+
+    def _start(self) -> None:
+        size = self._count * _SLOTS_A_WORKER * SLOT_BYTES
         descriptor = os.memfd_create("magpie-tui-trace")
         try:
             os.ftruncate(descriptor, size)
             self._memory = mmap.mmap(descriptor, size)
-            self._workers = [_Worker(number + 1, self._memory, descriptor, size) for number in range(count)]
+            for number in range(self._count):
+                self._workers.append(_Worker(number + 1, self._memory, descriptor, size))
         except OSError as error:
             raise MachineError(f"cannot start reader processes: {error.strerror or error}") from error
         finally:
             os.close(descriptor)
-
-    def begin(self) -> None:
-        """Forget everything about the file before."""
-        self.decoder = ChunkDecoder()
-        self._file += 1
 
     def decoded(self, framer: Framer, frames: Iterator[Frame]) -> Iterator[Decoded]:
         """Yield one result a frame, in order. Unpacking and cutting go on while the readers work."""
@@ -208,7 +215,9 @@ class ProcessService:
         """End the reader processes."""
         for worker in self._workers:
             worker.close()
-        self._memory.close()
+        self._workers.clear()
+        if self._memory is not None:
+            self._memory.close()
 
     def __enter__(self) -> ProcessService:
         return self

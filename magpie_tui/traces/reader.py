@@ -30,7 +30,10 @@ class ReadingCancelled(Exception):
 
 @contextlib.contextmanager
 def decoding_service(paths: list[Path]) -> Iterator[DecodingService]:
-    """Yield reader processes where the files are large enough to need them, else a service in this process."""
+    """Yield reader processes where the files are large enough to need them, else a service in this process.
+
+    Processes are started when the first file is really read.
+    """
     expected = 0
     for path in paths:
         with contextlib.suppress(OSError):
@@ -38,8 +41,11 @@ def decoding_service(paths: list[Path]) -> Iterator[DecodingService]:
     if expected < PARALLEL_FROM_BYTES:
         yield LocalService()
         return
-    with ProcessService() as service:
+    service = ProcessService()
+    try:
         yield service
+    finally:
+        service.close()
 
 
 def read_columns(
@@ -102,7 +108,9 @@ class _Reading:
                 if self._careful is None and result.chunk is not None:
                     self._builder.add(result.chunk, result.decoder, result.frame.offset)
                     continue
-                # A chunk that follows a wrong cut may parse by chance; it counts only if an event starts there.
+                # A chunk that follows a wrong cut may parse by chance, but no event starts where it begins.
+                if result.chunk is not None:
+                    self._builder.learn(result.decoder, result.chunk.new)
                 careful = self._careful or self._careful_from(result.frame.offset)
                 if result.frame.last:
                     careful.finish(result.frame.data)

@@ -77,7 +77,7 @@ def rendered(items: list[dict[str, Any]], form: str) -> str:
     return json.dumps({"traceEvents": items}, separators=(",", ":") if form == "compact" else None)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
 @given(st.lists(events, max_size=12), forms, st.sampled_from([64, 200, 1 << 20]))
 def test_agrees_with_the_obvious_reader(tmp_path: Path, items: list[dict[str, Any]], form: str, chunk: int) -> None:
     text = rendered(items, form)
@@ -242,3 +242,18 @@ def test_cancelling_ends_the_reader_processes(tmp_path: Path, monkeypatch: pytes
         read_columns(path, cancelled=cancelled)
     assert len(started) >= 2
     assert all(process.poll() is not None for process in started)
+
+
+def test_names_first_met_in_a_chunk_that_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cut inside nested arguments makes the next chunk parse by chance, with names of its own."""
+    items = [
+        kernel("first", 1, 1, nested=[{"name": "inner", "pid": 5}, {"name": "other", "pid": 6}]),
+        *({"ph": "X", "cat": "kernel", "ts": index, "dur": 1, "name": f"k{index}"} for index in range(30)),
+    ]
+    path = tmp_path / "t.json"
+    for size in range(30, 200, 7):
+        monkeypatch.setattr("magpie_tui.traces.containers.UNPACKED_BLOCK_BYTES", 16)
+        monkeypatch.setattr("magpie_tui.traces.framing._SAMPLE_BYTES", 16)
+        monkeypatch.setattr(reader, "Framer", lambda size=size: Framer(chunk_bytes=size))
+        path.write_text(json.dumps(items))
+        assert fast_rows(read_columns(path, service=LocalService())) == naive_rows(json.dumps(items))
