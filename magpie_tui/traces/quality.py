@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.links import Links, is_graph_launch, is_launch, link_device_work
-from magpie_tui.traces.work import Work, busy_ns, gpu_expected, trace_work
+from magpie_tui.traces.work import Work, busy_ns, gpu_expected, span_ns, trace_work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,14 +183,8 @@ def _by_kind(columns: TraceColumns) -> dict[str, int]:
 
 
 def _span_us(columns: TraceColumns) -> float | None:
-    import numpy as np
-
-    from magpie_tui.traces.work import untimed_rows
-
-    timed = ~untimed_rows(columns, np.arange(len(columns)))
-    if not timed.any():
-        return None
-    return float(int(columns.ends_ns()[timed].max()) - int(columns.ts_ns[timed].min())) / 1000
+    span = span_ns(columns)
+    return None if span is None else (span[1] - span[0]) / 1000
 
 
 def _names_with_counts(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
-from magpie_tui.traces.work import untimed_rows
+from magpie_tui.traces.work import blocks, lowest_start_ns, untimed_part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,25 +96,46 @@ def select(columns: TraceColumns, selection: Selection) -> Selected:
     """
     import numpy as np
 
-    ts_us = microseconds(columns.ts_ns)
-    duration_us = microseconds(np.where(columns.dur_ns == MISSING, 0, columns.dur_ns))
-    timed = ~untimed_rows(columns, np.arange(len(columns)))
     window = Window(None, None)
     touching = np.ones(len(columns), np.bool_)
-    if timed.any():
-        end_us = ts_us + duration_us
-        first, last = float(ts_us[timed].min()), float(end_us[timed].max())
-        span = last - first
-        left, right = first + span * selection.start_pct / 100, first + span * selection.end_pct / 100
+    span_us = _span_us(columns)
+    if span_us is not None:
+        first, last = span_us
+        length = last - first
+        left, right = first + length * selection.start_pct / 100, first + length * selection.end_pct / 100
         window = Window(left, right)
         if not selection.whole:
-            touching = timed & (end_us >= left) & (ts_us <= right)
+            lowest = lowest_start_ns(columns)
+            for part in blocks(len(columns)):
+                ts_us, end_us = _times_us(columns, part)
+                touching[part] = ~untimed_part(columns, part, lowest) & (end_us >= left) & (ts_us <= right)
     elif not selection.whole:
         touching[:] = False
-    chosen = touching & category_mask(columns, selection.categories, selection.ignored)
+    chosen = np.flatnonzero(touching & category_mask(columns, selection.categories, selection.ignored))
     if selection.min_duration_us > 0:
-        chosen &= duration_us >= selection.min_duration_us
-    return Selected(np.flatnonzero(chosen), touching, window)
+        duration = columns.dur_ns[chosen]
+        chosen = chosen[microseconds(np.where(duration == MISSING, 0, duration)) >= selection.min_duration_us]
+    return Selected(chosen, touching, window)
+
+
+def _times_us(columns: TraceColumns, part: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Start and end of some events as float64 µs, added up as upstream does."""
+    import numpy as np
+
+    ts_us = microseconds(columns.ts_ns[part])
+    return ts_us, ts_us + microseconds(np.where(columns.dur_ns[part] == MISSING, 0, columns.dur_ns[part]))
+
+
+def _span_us(columns: TraceColumns) -> tuple[float, float] | None:
+    """First start and last end, float64 µs, of all events that have a time stamp; None where none has."""
+    lowest = lowest_start_ns(columns)
+    spans = []
+    for part in blocks(len(columns)):
+        timed = ~untimed_part(columns, part, lowest)
+        if timed.any():
+            ts_us, end_us = _times_us(columns, part)
+            spans.append((float(ts_us[timed].min()), float(end_us[timed].max())))
+    return (min(first for first, _last in spans), max(last for _first, last in spans)) if spans else None
 
 
 def category_mask(columns: TraceColumns, wanted: tuple[str, ...], ignored: tuple[str, ...]) -> npt.NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _FAR_NS = 60 * 10**9
+_BLOCK_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +53,62 @@ class Work:
         return int((self.clipped_end_ns - self.start_ns).sum())
 
 
-def untimed_rows(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Mask of the rows whose start is missing, or is zero while all others lie far away from zero."""
+def blocks(count: int) -> Iterator[slice]:
+    """Slices that cover ``count`` rows: whole-trace sums go over them, so that no column is held twice."""
+    for first in range(0, count, _BLOCK_ROWS):
+        yield slice(first, min(count, first + _BLOCK_ROWS))
 
+
+def lowest_start_ns(columns: TraceColumns) -> int:
+    """Return the time stamp up to which one is lost: 0 where all others lie far from zero, else ``MISSING``.
+
+    ``MISSING`` itself is below every time stamp. A profiler that has no stamp writes 0; a clock may also start there.
+    """
+    first: int | None = None
+    last = MISSING
+    for part in blocks(len(columns)):
+        start = columns.ts_ns[part]
+        good = start > 0
+        if good.any():
+            lowest = int(start[good].min())
+            first = lowest if first is None else min(first, lowest)
+            last = max(last, int(_ends_ns(columns, part)[good].max()))
+    if first is None:
+        return MISSING
+    return 0 if first > max(_FAR_NS, 10 * (last - first)) else MISSING
+
+
+def untimed_rows(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Mask of the rows whose start is missing, or is zero while all other events lie far away from zero."""
     start = columns.ts_ns[rows]
-    missing = start == MISSING
-    good = ~missing & (start > 0)
-    if not good.any():
-        stuck: npt.NDArray[np.bool_] = missing | ((start == 0) & (len(rows) > 1) & (columns.dur_ns[rows] <= 0))
-        return stuck
-    first = int(start[good].min())
-    last = int(columns.ends_ns()[rows][good].max()) if len(rows) < len(columns) else int(columns.ends_ns()[good].max())
-    far = first > max(_FAR_NS, 10 * (last - first))
-    lost: npt.NDArray[np.bool_] = missing | (start <= 0) if far else missing
+    lost: npt.NDArray[np.bool_] = start <= lowest_start_ns(columns)
+    if len(rows) > 1 and not (start > 0).any():
+        lost |= (start == 0) & (columns.dur_ns[rows] <= 0)
     return lost
+
+
+def untimed_part(columns: TraceColumns, part: slice, lowest_ns: int) -> npt.NDArray[np.bool_]:
+    """The same for consecutive rows; ``lowest_ns`` comes from :func:`lowest_start_ns`."""
+    lost: npt.NDArray[np.bool_] = columns.ts_ns[part] <= lowest_ns
+    return lost
+
+
+def _ends_ns(columns: TraceColumns, part: slice) -> npt.NDArray[np.int64]:
+    import numpy as np
+
+    duration = columns.dur_ns[part]
+    return columns.ts_ns[part] + np.where(duration == MISSING, 0, duration)
+
+
+def span_ns(columns: TraceColumns) -> tuple[int, int] | None:
+    """First start and last end of all events that have a time stamp; None where none has."""
+    lowest = lowest_start_ns(columns)
+    spans = []
+    for part in blocks(len(columns)):
+        timed = ~untimed_part(columns, part, lowest)
+        if timed.any():
+            spans.append((int(columns.ts_ns[part][timed].min()), int(_ends_ns(columns, part)[timed].max())))
+    return (min(first for first, _last in spans), max(last for _first, last in spans)) if spans else None
 
 
 def device_work(columns: TraceColumns) -> Work:
