@@ -190,7 +190,8 @@ def _formatted(table: Table, width: int | None) -> str:
         Column(
             _TITLES.get(name, name),
             "right" if is_number and name not in _LEFT else "left",
-            shrink=not is_number,
+            # Half an interval would be a wrong one.
+            shrink=not is_number and name != "interval",
         )
         for name, is_number in zip(table.columns, numeric, strict=True)
     ]

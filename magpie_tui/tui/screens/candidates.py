@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,8 @@ class CandidatesScreen(PlaceScreen):
         """Follow the results."""
         results = self.magpie.results
         results.changed.subscribe(self, self._results_changed)
+        self.panes.display = False
+        self._set_height(0)
         self.table.show_loading("looking for comparisons")
         if results.results is not None:
             self._results_changed(results.results)
@@ -185,6 +188,8 @@ class CandidatesScreen(PlaceScreen):
             return
         if newest != self._path or newest in results.changed:
             self._take(newest)
+        elif self._reading is not None:
+            self._show_words()
 
     def _take(self, path: Path) -> None:
         if path != self._path:
@@ -228,7 +233,8 @@ class CandidatesScreen(PlaceScreen):
                 failure = "a benchmark has no candidates"
             found = Candidates(())
         else:
-            failure, found = "", candidates_of(report, detail.config)
+            found = candidates_of(report, detail.config)
+            failure = "" if found.rows else found.sentence
         files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
         self.post_message(
             self.CandidatesRead(path, CandidatesReading(detail, found, read_samples(path), files, printable(failure)))
@@ -241,7 +247,15 @@ class CandidatesScreen(PlaceScreen):
         if message.path != self._path:
             return
         if message.reading is None:
-            self.table.show_error(f"{message.failure}\no opens another comparison")
+            self._reading = None
+            self.table.set_source(self._source(Candidates(())))
+            self._set_height(0)
+            words = textwrap.wrap(message.failure, max(30, self._table_width() - 4))
+            self.table.show_error("\n".join([*words, "o opens another comparison"]))
+            self.query_one("#conditions", Static).update(Content(""))
+            self.query_one("#sentence", Static).update(Content(""))
+            self._show_pane()
+            self.refresh_bindings()
             return
         self._reading = message.reading
         self._laid_width = 0
@@ -272,7 +286,8 @@ class CandidatesScreen(PlaceScreen):
             self.table.set_source(source, view if keep else fresh)
             self._set_height(len(found.rows))
             if reading.failure:
-                self.table.show_error(f"{reading.failure}\no opens another comparison, v this workspace")
+                words = textwrap.wrap(reading.failure, max(30, self._table_width() - 4))
+                self.table.show_error("\n".join([*words, "o opens another comparison, v this workspace"]))
         self._show_words()
         self._show_pane()
         self.update_frame()
@@ -301,7 +316,7 @@ class CandidatesScreen(PlaceScreen):
         text = shorten_middle(printable(left), max(10, width - len(right) - 2))
         gap = " " * max(2, width - len(text) - len(right))
         self.query_one("#conditions", Static).update(Content.assemble(text, gap, (printable(right), "$quiet")))
-        sentence = printable(found.sentence)
+        sentence = printable(found.sentence) if found.rows else ""
         room = self._table_width() - 3
         if cell_len(sentence) > room:
             sentence = shorten_middle(sentence.split("; ")[0], room)
@@ -324,9 +339,8 @@ class CandidatesScreen(PlaceScreen):
 
     def _show_pane(self) -> None:
         wanted, row, reading = self._wanted(), self.current(), self._reading
+        self.panes.display = row is not None
         if wanted is None or row is None or reading is None:
-            self.panes.say("", "")
-            self.query_one("#pane-text", TextLines).set_lines([])
             return
         self.panes.say(row.name + (f"  {row.change}" if row.change else ""))
         if self.panes.current == "logs":

@@ -137,8 +137,13 @@ def _axis_cells(found: Candidates, unit: TimeUnit, width: int) -> int:
         used += gap + _widest([row.change or "-" for row in found.rows], "change", 24)
     words = [row.says if width >= ROOMY else row.word for row in found.rows]
     used += gap + _widest(words, "verdict", 40) + gap + _time_width(found, unit) + gap + 6 + gap
-    left = width - used - 1 - (gap + ERROR_CELLS if width >= ROOMY else 0)
-    return max(15, min(left, 15 if width < 100 else 41))
+    left = width - used - 1
+    if width < 100:
+        return 15
+    if width >= ROOMY:
+        return max(15, min(left - gap - ERROR_CELLS, 41))
+    # Below that, errors get what is left if that is worth a column.
+    return max(15, min(left, 31 if left - 31 - gap >= ERROR_CELLS // 2 else 60))
 
 
 def _widest(texts: Sequence[str], title: str, most: int) -> int:

@@ -90,6 +90,7 @@ class WorkspacesScreen(PlaceScreen):
     def on_mount(self) -> None:
         """Follow the results."""
         self.query_one("#detail").can_focus = False
+        self.query_one("#detail-side").display = False
         results = self.magpie.results
         results.changed.subscribe(self, self._results_changed)
         self.table.show_loading("looking for results")
@@ -131,6 +132,8 @@ class WorkspacesScreen(PlaceScreen):
         if not results.complete:
             text = f"reading {len(results.workspaces):,} of {results.total:,} workspaces"
         note = freshness(results, self.magpie.services.now())
+        if len(text) + len(note) + 2 > self.app.size.width:
+            text = counts_text(results.workspaces, 0)
         room = self.app.size.width - len(text) - len(note) - 2
         line = Content.assemble(text, " " * max(2, room), (note, "$quiet"))
         self.query_one("#counts", Static).update(line)
@@ -186,6 +189,7 @@ class WorkspacesScreen(PlaceScreen):
             rule.show(
                 "" if row is None else row.path.name, "" if row is None or row.summary is None else row.summary.kind
             )
+            self.query_one("#detail-side").display = row is not None
             lines = [] if row is None else detail_lines(row, self.query_one("#detail").size.width or 80)
             self.query_one("#detail", TextLines).set_lines(lines)
         self.update_frame()

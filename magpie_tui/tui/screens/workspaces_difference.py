@@ -90,7 +90,10 @@ class DifferenceScreen(PlaceScreen):
             words = textwrap.wrap(message.failure, max(30, self.app.size.width - 2))
             text.set_lines([*(Content.assemble((line, "$error")) for line in words), "", "esc goes back"])
         else:
-            text.set_lines([_styled(line) for line in difference_lines(message.difference)])
+            width = max(30, self.app.size.width - 2)
+            text.set_lines(
+                [_styled(line, part) for line in difference_lines(message.difference) for part in _parts(line, width)]
+            )
         self.refresh_bindings()
 
     def disabled_reason(self, action: str) -> str | None:
@@ -110,11 +113,16 @@ class DifferenceScreen(PlaceScreen):
             ask_and_export(self.magpie, "difference", difference_printers(self._difference))
 
 
-def _styled(line: str) -> Content:
+def _parts(line: str, width: int) -> list[str]:
+    """Break sentences; a table is left as it is."""
+    if line.startswith(("! ", "indicative:")):
+        return textwrap.wrap(line, width, subsequent_indent="  ")
+    return [line]
+
+
+def _styled(line: str, part: str) -> Content:
     if line.startswith("! "):
-        return Content.assemble((line, "$warning"))
-    if line.startswith("indicative:"):
-        return Content.assemble((line, "bold"))
-    if line.startswith("name ") and line.rstrip().endswith("change"):
-        return Content.assemble((line, "bold"))
-    return Content(line)
+        return Content.assemble((part, "$warning"))
+    if line.startswith("indicative:") or (line.startswith("name ") and line.endswith(" change")):
+        return Content.assemble((part, "bold"))
+    return Content(part)

@@ -206,10 +206,10 @@ def _to_json(rows: Sequence[TreeRow]) -> object:
 
 
 def counts_text(workspaces: Sequence[WorkspaceSummary], directories: int) -> str:
-    """Return ``14 workspaces in 3 directories: 9 ok, 2 failed``."""
+    """Return ``14 workspaces in 3 directories: 9 ok, 2 failed``; 0 directories are not mentioned."""
     counts: dict[str, int] = {}
     for item in workspaces:
         counts[item.status] = counts.get(item.status, 0) + 1
     words = ", ".join(f"{counts[word]:,} {word}" for word in sorted(counts, key=lambda word: -counts[word]))
-    places = plural(directories, "directory", "directories")
-    return f"{plural(len(workspaces), 'workspace')} in {places}: {words}"
+    places = f" in {plural(directories, 'directory', 'directories')}" if directories else ""
+    return f"{plural(len(workspaces), 'workspace')}{places}: {words}"

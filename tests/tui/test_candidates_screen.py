@@ -1,0 +1,209 @@
+"""Candidates: which comparison is shown, its table at every width, its panes, and what is said without numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from magpie_tui.tui.screens.candidates import CandidatesScreen, newest_comparison, unfinished_note
+from magpie_tui.tui.screens.candidates_panes import PaneInputs, pane_lines
+from magpie_tui.tui.screens.candidates_table import candidate_source, ratio_axis, time_unit
+from magpie_tui.tui.screens.candidates_why import why_lines
+from magpie_tui.tui.widgets.table_layout import measure_columns, place_columns
+from magpie_tui.workspaces.candidates import Candidates, candidates_of
+from magpie_tui.workspaces.detail import show_workspace
+from magpie_tui.workspaces.reports import CompareReport
+from magpie_tui.workspaces.samples import Samples, read_samples
+from tests.tui.results_world import (
+    ANALYZE,
+    COMPARE,
+    DAMAGED,
+    OLDER_COMPARE,
+    UNFINISHED,
+    compare_report,
+    write_compare,
+    write_results,
+)
+from tests.tui.support import World, screen_text, wait_ready, wait_until
+from tests.workspaces.samples import compile_failed_state, upstream_compare, upstream_state
+
+NAMES = ("shapes", "gate", "samples", "diff", "build")
+
+
+@pytest.fixture
+def results(tmp_path: Path, world: World) -> Path:
+    """Results of every kind."""
+    directory = write_results(tmp_path)
+    world.output_dirs = [directory]
+    return directory
+
+
+async def _open(pilot: Pilot[None]) -> CandidatesScreen:
+    await wait_ready(pilot)
+    await pilot.press("4")
+    screen = pilot.app.screen
+    assert isinstance(screen, CandidatesScreen)
+    return screen
+
+
+async def test_the_newest_comparison_is_shown_and_followed(results: Path, world: World) -> None:
+    app = world.app()
+    async with app.run_test(size=(100, 28)) as pilot:
+        screen = await _open(pilot)
+        await wait_until(pilot, lambda: "A leads alone" in screen_text(pilot), "the newest comparison")
+        await wait_until(pilot, lambda: bool(app.results.results and app.results.results.mode), "watching")
+        new = results / "compare_20261203_000000"
+        new.mkdir()
+        await wait_until(pilot, lambda: "newer, no report yet" in screen_text(pilot), "the note")
+        compare_report(winner=None).write(new)
+        await wait_until(pilot, lambda: "baseline stays" in screen_text(pilot), "the new comparison")
+        assert screen.subject() == new.name
+
+
+async def test_a_chosen_comparison_stays(results: Path, world: World) -> None:
+    app = world.app()
+    async with app.run_test(size=(100, 28)) as pilot:
+        await _open(pilot)
+        app.open_in_place("candidates", str(results / OLDER_COMPARE))
+        await wait_until(pilot, lambda: "baseline stays" in screen_text(pilot), "the older one")
+        write_compare(results / "later" / "compare_20261204_000000")
+        await wait_until(pilot, lambda: len(app.results.results.workspaces if app.results.results else ()) == 7)
+        assert "baseline stays" in screen_text(pilot)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (DAMAGED, "damaged: analyze_report.json:1:14"),
+        (UNFINISHED, "no report: still running"),
+        (ANALYZE, "1 of 2 kernels proved correct"),
+        ("nowhere", "there is no such"),
+    ],
+)
+async def test_what_has_no_table_says_why(results: Path, world: World, name: str, says: str) -> None:
+    app = world.app()
+    async with app.run_test(size=(100, 28)) as pilot:
+        await _open(pilot)
+        app.open_in_place("candidates", str(results / name))
+        await wait_until(pilot, lambda: says in screen_text(pilot), says)
+
+
+async def test_without_a_comparison_the_next_key_is_taught(world: World, tmp_path: Path) -> None:
+    world.output_dirs = [tmp_path]
+    app = world.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await _open(pilot)
+        await wait_until(pilot, lambda: "no comparison yet" in screen_text(pilot), "the empty state")
+        assert "o opens one here" in screen_text(pilot)
+
+
+async def test_cursor_sort_and_filter_survive_another_width(results: Path, world: World) -> None:
+    app = world.app()
+    async with app.run_test(size=(140, 40)) as pilot:
+        screen = await _open(pilot)
+        await wait_until(pilot, lambda: screen.table.source.row_count == 5, "the table")
+        screen.table.move_cursor_to_key("B")
+        screen.table.set_filter("time>1")
+        await pilot.resize_terminal(180, 50)
+        await wait_until(pilot, lambda: screen.panes.region.x > 60, "the panes beside the table")
+        assert screen.table.cursor_key == "B" and screen.table.view.filter == "time>1"
+
+
+# The table without a screen
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 129, 130, 140, 200])
+def test_the_axis_is_seen_whole(width: int) -> None:
+    source = candidate_source(candidates_of(compare_report()), width, ascii_only=True)
+    shown = [column.id for column in source.columns if not column.hidden]
+    layout = place_columns(source, shown, {}, measure_columns(source), width - 1)
+    position = layout.position("interval")
+    assert position is not None
+    if width >= 80:
+        assert layout.fully_visible(position, 1, width - 1)
+
+
+def test_bars_share_one_axis_in_ascii_and_without() -> None:
+    found = candidates_of(compare_report())
+    for ascii_only, point in ((True, "o"), (False, "╋")):
+        source = candidate_source(found, 100, ascii_only=ascii_only)
+        index = [column.id for column in source.columns].index("interval")
+        bars = {row.key: row.cells[index] for row in source.rows(0, 9)}
+        assert len({len(bar) for bar in bars.values()}) == 1
+        assert point not in bars["base"] and point not in bars["gemm[m=16] x[/b]"]
+        assert bars["B"].index(point) < bars["D"].index(point) < bars["A"].index(point)
+
+
+def test_an_axis_that_would_be_endless_is_cut() -> None:
+    report = compare_report()
+    extras = report.kernels[1].extras
+    assert extras is not None and extras.verdict is not None
+    wild = dataclasses.replace(extras, verdict=dataclasses.replace(extras.verdict, ratio_high=1e9, ratio_low=0.01))
+    kernels = (report.kernels[0], dataclasses.replace(report.kernels[1], extras=wild))
+    axis = ratio_axis(candidates_of(dataclasses.replace(report, kernels=kernels)), 31)
+    assert axis.low >= -100 and axis.high <= 500
+    assert axis.bar(-99.0, 22.8, 1e11).endswith(">")
+
+
+def test_no_candidates_have_an_axis_all_the_same() -> None:
+    assert candidate_source(Candidates(()), 100, ascii_only=True).row_count == 0
+    assert time_unit([]).name == "us"
+    assert [time_unit([value]).name for value in (0.5, 5.0, 5_000.0, 5e6)] == ["ns", "us", "ms", "s"]
+
+
+# Panes and reasons without a screen
+
+
+def _inputs(workspace: Path, name: str, width: int = 78) -> PaneInputs:
+    detail = show_workspace(workspace)
+    assert detail.report is not None
+    found = candidates_of(detail.report, detail.config)  # type: ignore[arg-type]
+    row = next(row for row in found.rows if row.name == name)
+    return PaneInputs(detail, found, row, read_samples(workspace), width, ascii_only=True)
+
+
+@pytest.mark.parametrize("pane", NAMES)
+@pytest.mark.parametrize("kernel", ["A", "base", "B", "D", "gemm[m=16] x[/b]"])
+def test_every_pane_of_every_kernel_says_something(results: Path, pane: str, kernel: str) -> None:
+    lines = [str(line) for line in pane_lines(pane, _inputs(results / COMPARE, kernel))]
+    assert any(line.strip() for line in lines)
+    if pane in ("shapes", "gate", "samples"):
+        assert max(map(len, lines)) <= 80, pane
+
+
+def test_samples_show_both_distributions(results: Path) -> None:
+    lines = [str(line) for line in pane_lines("samples", _inputs(results / COMPARE, "A"))]
+    assert lines[0].startswith("us a call, 80 windows")
+    assert lines[1].startswith("A    |") and "median 48.2  4 blocks" in lines[1]
+    assert "+ A  * base" in lines[-1]
+
+
+def test_other_programs_reports_have_panes_too(tmp_path: Path) -> None:
+    report = CompareReport.from_json(upstream_compare(upstream_state("a"), compile_failed_state()))
+    workspace = tmp_path / "compare_20261202_000000"
+    workspace.mkdir()
+    report.write(workspace)
+    detail = show_workspace(workspace)
+    found = candidates_of(report)
+    for row in found.rows:
+        for pane in NAMES:
+            assert pane_lines(pane, PaneInputs(detail, found, row, Samples(reason="none"), 60))
+        for column in ("rank", "ratio", "time", "verdict", "change", "errors"):
+            assert why_lines(column, row, found, detail)[-1] == f"from     {workspace}"
+
+
+def test_which_comparison_is_the_newest(results: Path) -> None:
+    from magpie_tui.tui.results import Results
+    from magpie_tui.workspaces.browse import list_workspaces
+
+    found = Results(tuple(list_workspaces([results])))
+    assert newest_comparison(found) == results / COMPARE
+    assert unfinished_note(found, results / COMPARE) == ""
+    (results / "compare_20261203_000000").mkdir()
+    found = Results(tuple(list_workspaces([results])))
+    assert newest_comparison(found) == results / COMPARE
+    assert unfinished_note(found, results / COMPARE) == "newer, no report yet: compare_20261203_000000"
+    assert newest_comparison(Results()) is None
