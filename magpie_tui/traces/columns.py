@@ -8,16 +8,18 @@ from __future__ import annotations
 import bisect
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from magpie_tui.traces.decimals import MISSING
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+Result = TypeVar("Result")
 
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Work on a device, as upstream's names have it."""
@@ -166,6 +168,7 @@ class TraceColumns:
     ops: OpInputs
     kept: KeptTexts
     facts: ReadingFacts = field(default_factory=ReadingFacts)
+    _memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         """Number of events."""
@@ -178,11 +181,18 @@ class TraceColumns:
         table = np.array([category.lower() in names for category in self.categories], np.bool_)
         return table[self.category] if len(table) else np.zeros(len(self), np.bool_)
 
+    def remember(self, key: str, compute: Callable[[], Result]) -> Result:
+        """Return what ``compute`` gives, computed once for these columns."""
+        if key not in self._memory:
+            self._memory[key] = compute()
+        result: Result = self._memory[key]
+        return result
+
     def rows_of(self, *names: str) -> npt.NDArray[np.int64]:
-        """Rows, ascending, of the events of these categories."""
+        """Rows, ascending, of the events of these categories; must not be written to."""
         import numpy as np
 
-        return np.flatnonzero(self.is_category(*names))
+        return self.remember("rows of " + " ".join(names), lambda: np.flatnonzero(self.is_category(*names)))
 
     def device_rows(self) -> npt.NDArray[np.int64]:
         """Rows of work on a device: kernels, copies and fills, whatever their stream number."""

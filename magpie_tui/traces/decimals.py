@@ -107,15 +107,16 @@ def _of_one_form(text: bytes, count: int) -> Nanoseconds | None:
     table = np.frombuffer(text + b"\n", np.uint8).reshape(count, width)
     if (table[:, -1] != ord("\n")).any() or (point >= 0 and (table[:, point] != ord(".")).any()):
         return None
-    digits = table[:, [column for column in range(width - 1) if column != point]] - np.uint8(ord("0"))
-    if digits.max() > 9 or (before > 1 and not digits[:, 0].all()):
-        return None
-    # Nine digits and then the rest: each sum is exact in float64.
-    powers = 10.0 ** np.arange(before + behind - 1, -1, -1)
-    head = digits[:, :-9].astype(np.float64) @ (powers[:-9] / 1e9)
-    tail = digits[:, -9:].astype(np.float64) @ powers[-9:]
-    values = (head.astype(np.int64) * 10**9 + tail.astype(np.int64)) * 10 ** (3 - behind)
-    return Nanoseconds(values, count if point >= 0 else 0)
+    columns = np.ascontiguousarray(table.T)
+    values = np.zeros(count, np.int64)
+    for column in range(width - 1):
+        if column != point:
+            digit = columns[column] - np.uint8(ord("0"))
+            if digit.max() > 9 or (column == 0 and before > 1 and not digit.all()):
+                return None
+            values *= 10
+            values += digit
+    return Nanoseconds(values * 10 ** (3 - behind), count if point >= 0 else 0)
 
 
 def exact_floats(microseconds: npt.NDArray[np.float64]) -> Nanoseconds | None:

@@ -63,7 +63,7 @@ def link_device_work(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> Link
     pid_codes, pids = _pid_codes(columns)
     call_pid = pid_codes[columns.track[calls]] if len(calls) else np.empty(0, np.int64)
     launching = calls[_launch_mask(columns, calls)]
-    used = np.unique(pid_codes[columns.track[launching]]) if len(launching) else np.empty(0, np.int64)
+    used = np.flatnonzero(np.bincount(pid_codes[columns.track[launching]])) if len(launching) else np.empty(0, np.int64)
     processes = tuple(pids[code] for code in used.tolist())
     if not len(calls) or not len(rows):
         return Links(rows, nothing, "correlation" if len(calls) else None, None, processes)

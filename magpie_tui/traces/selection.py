@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
-from magpie_tui.traces.work import blocks, lowest_start_ns, untimed_part
+from magpie_tui.traces.work import blocks, lowest_start_ns, span_ns, untimed_part
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +98,7 @@ def select(columns: TraceColumns, selection: Selection) -> Selected:
 
     window = Window(None, None)
     touching = np.ones(len(columns), np.bool_)
-    span_us = _span_us(columns)
+    span_us = _whole_span_us(columns) if selection.whole else _span_us(columns)
     if span_us is not None:
         first, last = span_us
         length = last - first
@@ -124,6 +124,12 @@ def _times_us(columns: TraceColumns, part: slice) -> tuple[npt.NDArray[np.float6
 
     ts_us = microseconds(columns.ts_ns[part])
     return ts_us, ts_us + microseconds(np.where(columns.dur_ns[part] == MISSING, 0, columns.dur_ns[part]))
+
+
+def _whole_span_us(columns: TraceColumns) -> tuple[float, float] | None:
+    """The same as :func:`_span_us` but for the last bit, without a look at each event."""
+    span = span_ns(columns)
+    return None if span is None else (span[0] / 1000, span[1] / 1000)
 
 
 def _span_us(columns: TraceColumns) -> tuple[float, float] | None:

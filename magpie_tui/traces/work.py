@@ -59,23 +59,53 @@ def blocks(count: int) -> Iterator[slice]:
         yield slice(first, min(count, first + _BLOCK_ROWS))
 
 
+@dataclass(frozen=True, slots=True)
+class _Extremes:
+    """Of the events that start after zero, and of those that start at or before it: first start and last end, ns."""
+
+    first_ns: int | None = None
+    last_ns: int | None = None
+    early_first_ns: int | None = None
+    early_last_ns: int | None = None
+
+
+def _extremes(columns: TraceColumns) -> _Extremes:
+    return columns.remember("extremes", lambda: _find_extremes(columns))
+
+
+def _find_extremes(columns: TraceColumns) -> _Extremes:
+    import numpy as np
+
+    found: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
+    for part in blocks(len(columns)):
+        start, duration = columns.ts_ns[part], columns.dur_ns[part]
+        end = start + np.where(duration == MISSING, 0, duration)
+        after = start > 0
+        for mask, firsts, lasts in ((after, *found[:2]), (~after & (start != MISSING), *found[2:])):
+            if mask.all():
+                firsts.append(int(start.min()))
+                lasts.append(int(end.max()))
+            elif mask.any():
+                firsts.append(int(start[mask].min()))
+                lasts.append(int(end[mask].max()))
+    firsts, lasts, early_firsts, early_lasts = found
+    return _Extremes(
+        min(firsts, default=None),
+        max(lasts, default=None),
+        min(early_firsts, default=None),
+        max(early_lasts, default=None),
+    )
+
+
 def lowest_start_ns(columns: TraceColumns) -> int:
     """Return the time stamp up to which one is lost: 0 where all others lie far from zero, else ``MISSING``.
 
     ``MISSING`` itself is below every time stamp. A profiler that has no stamp writes 0; a clock may also start there.
     """
-    first: int | None = None
-    last = MISSING
-    for part in blocks(len(columns)):
-        start = columns.ts_ns[part]
-        good = start > 0
-        if good.any():
-            lowest = int(start[good].min())
-            first = lowest if first is None else min(first, lowest)
-            last = max(last, int(_ends_ns(columns, part)[good].max()))
-    if first is None:
+    found = _extremes(columns)
+    if found.first_ns is None or found.last_ns is None:
         return MISSING
-    return 0 if first > max(_FAR_NS, 10 * (last - first)) else MISSING
+    return 0 if found.first_ns > max(_FAR_NS, 10 * (found.last_ns - found.first_ns)) else MISSING
 
 
 def untimed_rows(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -93,22 +123,16 @@ def untimed_part(columns: TraceColumns, part: slice, lowest_ns: int) -> npt.NDAr
     return lost
 
 
-def _ends_ns(columns: TraceColumns, part: slice) -> npt.NDArray[np.int64]:
-    import numpy as np
-
-    duration = columns.dur_ns[part]
-    return columns.ts_ns[part] + np.where(duration == MISSING, 0, duration)
-
-
 def span_ns(columns: TraceColumns) -> tuple[int, int] | None:
     """First start and last end of all events that have a time stamp; None where none has."""
-    lowest = lowest_start_ns(columns)
-    spans = []
-    for part in blocks(len(columns)):
-        timed = ~untimed_part(columns, part, lowest)
-        if timed.any():
-            spans.append((int(columns.ts_ns[part][timed].min()), int(_ends_ns(columns, part)[timed].max())))
-    return (min(first for first, _last in spans), max(last for _first, last in spans)) if spans else None
+    found = _extremes(columns)
+    firsts, lasts = [found.first_ns], [found.last_ns]
+    if lowest_start_ns(columns) == MISSING:
+        firsts.append(found.early_first_ns)
+        lasts.append(found.early_last_ns)
+    first = min((value for value in firsts if value is not None), default=None)
+    last = max((value for value in lasts if value is not None), default=None)
+    return None if first is None or last is None else (first, last)
 
 
 def device_work(columns: TraceColumns) -> Work:
