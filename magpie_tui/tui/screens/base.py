@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.screen import Screen
 
 from magpie_tui.tui.actions import Explaining, bindings_for
+from magpie_tui.tui.seen import is_seen
 from magpie_tui.tui.terminal import MINIMUM_HEIGHT, MINIMUM_WIDTH, WIDE
 from magpie_tui.tui.widgets.frame import (
     CommandRow,
@@ -68,6 +69,14 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
 
         assert isinstance(self.app, MagpieApp)
         return self.app
+
+    @property
+    def is_current(self) -> bool:
+        """True while somebody can see this screen.
+
+        For Textual 8.2 a screen hidden by another one is current too, and each change in it paints the whole terminal.
+        """
+        return is_seen(self)
 
     def compose(self) -> ComposeResult:
         """Put the frame around the content."""
