@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.discover import TraceFile, TraceSet
 from magpie_tui.traces.load import load_columns
-from magpie_tui.traces.reader import decoding_service
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.pool import DecodingService
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,14 @@ def each_trace(traces: TraceSet, reading: Reading) -> Iterator[tuple[TraceFile, 
     """
     paths = [file.path for file in traces.files]
     sizes = [_size(path) for path in paths]
-    with decoding_service(paths) as service:
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def service() -> DecodingService:
+            from magpie_tui.traces.reader import decoding_service
+
+            return stack.enter_context(decoding_service(paths))
+
         for index, file in enumerate(traces.files):
             report = reporter(reading.progress, file.path, sum(sizes[:index]), sum(sizes))
             try:

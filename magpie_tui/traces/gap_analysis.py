@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from magpie_tui.traces.arrays import first_places
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.selection import Selected, Selection
@@ -79,8 +80,7 @@ def rank_totals(rank: int, columns: TraceColumns, selected: Selected) -> RankTot
     size = len(columns.names)
     totals = np.bincount(codes, weights=duration_us, minlength=size)
     calls = np.bincount(codes, minlength=size)
-    present, first = np.unique(codes, return_index=True)
-    by_appearance = present[np.argsort(first)]
+    by_appearance = codes[first_places(codes)]
     ordered = by_appearance[np.argsort(-totals[by_appearance], kind="stable")]
     shapes = kernel_shapes(columns, rows, selected.in_window)
     return RankTotals(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.arrays import distinct
 from magpie_tui.traces.columns import LAUNCH_CATEGORIES, TraceColumns
 from magpie_tui.traces.decimals import MISSING
 
@@ -71,10 +72,10 @@ def link_device_work(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> Link
     if len(used) < 2 or not _shared(columns.correlation[launching], pid_codes[columns.track[launching]]):
         return Links(rows, _joined(columns, calls, rows, zeros, zeros), "correlation", None, processes)
     work_pid = pid_codes[columns.track[rows]]
-    if np.isin(np.unique(work_pid), used).all():
+    if np.isin(distinct(work_pid), used).all():
         scope = pid_codes[columns.track].astype(np.int64)
         return Links(rows, _joined(columns, calls, rows, scope, scope), "pid+correlation", None, processes)
-    if (columns.device[launching] >= 0).all() and len(np.unique(columns.device[launching])) >= len(used):
+    if (columns.device[launching] >= 0).all() and len(distinct(columns.device[launching])) >= len(used):
         scope = columns.device.astype(np.int64)
         return Links(rows, _joined(columns, calls, rows, scope, scope), "device+correlation", None, processes)
     pairing = _paired_by_time(columns, launching, pid_codes, rows)
@@ -127,7 +128,7 @@ def _joined(
     """Join on (scope, correlation); of several calls with one key the last in the file counts, launches first."""
     import numpy as np
 
-    known = np.unique(columns.correlation[calls])
+    known = distinct(columns.correlation[calls])
 
     def keys(of: npt.NDArray[np.int64], scope: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         place = np.minimum(np.searchsorted(known, columns.correlation[of]), len(known) - 1)
@@ -154,10 +155,9 @@ def _paired_by_time(
     A process can drive a device only if it launches every piece of work there before it starts. Where that leaves
     exactly one process a device, ids are resolved by it.
     """
-    import numpy as np
 
-    used = np.unique(pid_codes[columns.track[launching]])
-    devices = np.unique(columns.device[rows])
+    used = distinct(pid_codes[columns.track[launching]])
+    devices = distinct(columns.device[rows])
     if len(devices) != len(used):
         return (
             f"{len(used)} processes number their launches alike and use {len(devices)} devices: which one launched a "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from magpie_tui.traces import cache
 from magpie_tui.traces.columns import TraceColumns
-from magpie_tui.traces.containers import Progress
-from magpie_tui.traces.pool import DecodingService
-from magpie_tui.traces.reader import read_columns
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.containers import Progress
+    from magpie_tui.traces.pool import DecodingService
 
 
 def load_columns(
@@ -18,13 +20,13 @@ def load_columns(
     salvage: bool = False,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
-    service: DecodingService | None = None,
+    service: Callable[[], DecodingService] | None = None,
     use_cache: bool = True,
 ) -> TraceColumns:
     """Return the columns of a trace.
 
-    Arguments and errors are those of :func:`.reader.read_columns`; ``use_cache`` off neither reads nor writes the
-    cache.
+    Arguments and errors are those of :func:`.reader.read_columns`; ``service`` is called only when the trace is really
+    read, and ``use_cache`` off neither reads nor writes the cache.
     """
     if use_cache:
         cached = cache.load(path, salvage=salvage)
@@ -32,9 +34,13 @@ def load_columns(
             if progress is not None:
                 progress(path.stat().st_size, path.stat().st_size)
             return cached
+    from magpie_tui.traces.reader import read_columns
+
     # The key is taken before reading: a file that grows meanwhile must not be found under its later state.
     key = cache.cache_key(path, salvage=salvage) if use_cache else None
-    columns = read_columns(path, salvage=salvage, progress=progress, cancelled=cancelled, service=service)
+    columns = read_columns(
+        path, salvage=salvage, progress=progress, cancelled=cancelled, service=service() if service else None
+    )
     if key is not None and columns.facts.unpacked_bytes >= cache.WORTHWHILE_BYTES:
         cache.store(columns, key=key)
     return columns

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.arrays import distinct, distinct_counts
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.links import Links, is_graph_launch, is_launch, link_device_work
@@ -188,9 +189,8 @@ def _span_us(columns: TraceColumns) -> float | None:
 
 
 def _names_with_counts(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> dict[str, int]:
-    import numpy as np
 
-    codes, counts = np.unique(columns.name[rows], return_counts=True)
+    codes, counts = distinct_counts(columns.name[rows])
     found = {columns.names[code]: int(count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
@@ -202,7 +202,6 @@ def _sum_us(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> float:
 
 def _busy_us(columns: TraceColumns, work: Work) -> float | None:
     """Union of the clipped work of each device, added up over the devices."""
-    import numpy as np
 
     if not len(work.rows):
         return None
@@ -210,7 +209,7 @@ def _busy_us(columns: TraceColumns, work: Work) -> float | None:
     return (
         sum(
             busy_ns(work.start_ns[devices == device], work.clipped_end_ns[devices == device])
-            for device in np.unique(devices).tolist()
+            for device in distinct(devices).tolist()
         )
         / 1000
     )
@@ -248,7 +247,7 @@ def _launch_times(columns: TraceColumns, links: Links) -> list[LaunchTimes]:
     good = starts != MISSING
     np.minimum.at(first_start, links.launch[linked][good], starts[good])
     result = []
-    for code in np.unique(columns.name[calls]).tolist():
+    for code in distinct(columns.name[calls]).tolist():
         mine = calls[columns.name[calls] == code]
         used = mine[(first_start[mine] != np.iinfo(np.int64).max) & (columns.ts_ns[mine] != MISSING)]
         latency = (first_start[used] - columns.ts_ns[used]) / 1000

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.arrays import distinct
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.names import normalized
 from magpie_tui.traces.selection import Selected, Selection
@@ -133,7 +134,7 @@ def rank_work(
     devices = columns.device[rows]
     own = np.zeros(len(rows), np.float64)
     busy = 0
-    numbers = np.unique(devices).tolist()
+    numbers = distinct(devices).tolist()
     for number in numbers:
         mine = devices == number
         own[mine] = shared_ns(start[mine], end[mine])

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.arrays import first_places
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 
@@ -58,8 +59,7 @@ def kernel_shapes(
     place = np.searchsorted(ids, wanted, "right") - 1
     found = (place >= 0) & (ids[np.maximum(place, 0)] == wanted)
     names, codes = columns.name[kernels[found]].astype(np.int64), dims[place[found]].astype(np.int64)
-    _pairs, first = np.unique(names * max(len(ops.texts), 1) + codes, return_index=True)
-    first.sort()
+    first = first_places(names * max(len(ops.texts), 1) + codes)
     shapes: dict[int, list[str]] = {}
     for name, code in zip(names[first].tolist(), codes[first].tolist(), strict=True):
         text = shape_text(ops.texts[code])

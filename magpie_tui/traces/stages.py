@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.arrays import distinct
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.labels import Dialect
@@ -170,7 +171,7 @@ def _steps_at(columns: TraceColumns, steps: Steps, rows: npt.NDArray[np.int64]) 
     when = columns.ts_ns[rows]
     found = np.full(len(rows), -1, np.int64)
     for own, mine in ((steps.track, columns.track[rows]), (table[steps.track], table[columns.track[rows]])):
-        for code in np.unique(own).tolist():
+        for code in distinct(own).tolist():
             open_ones = np.flatnonzero((mine == code) & (found < 0) & (when != MISSING))
             found[open_ones] = _interval_of(steps, np.flatnonzero(own == code), when[open_ones])
     return found
@@ -197,13 +198,13 @@ def _projected(columns: TraceColumns, steps: Steps, work: Work, wanted: npt.NDAr
     ranges = ranges[np.isin(columns.name[ranges], columns.name[steps.row[labelled]]) & (columns.dur_ns[ranges] >= 0)]
     ranges = ranges[np.argsort(columns.ts_ns[ranges], kind="stable")]
     owner = np.full(len(ranges), -1, np.int64)
-    for code in np.unique(columns.name[ranges]).tolist():
+    for code in distinct(columns.name[ranges]).tolist():
         mine = np.flatnonzero(columns.name[ranges] == code)
         own = np.flatnonzero(labelled & (columns.name[np.maximum(steps.row, 0)] == code))
         if len(mine) == len(own):
             owner[mine] = own
     rows, start = work.rows[wanted], work.start_ns[wanted]
-    for track in np.unique(columns.track[ranges]).tolist():
+    for track in distinct(columns.track[ranges]).tolist():
         mine = np.flatnonzero(columns.track[ranges] == track)
         begin = columns.ts_ns[ranges[mine]]
         end = begin + columns.dur_ns[ranges[mine]]

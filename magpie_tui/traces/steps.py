@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.arrays import distinct
 from magpie_tui.traces.call_tree import repeated_ranges
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
@@ -131,7 +132,7 @@ def _labelled(columns: TraceColumns) -> _Labelled:
 
     rows = columns.rows_of("user_annotation")
     codes = columns.name[rows]
-    labels = {code: label for code in np.unique(codes).tolist() if (label := parse_label(columns.names[code]))}
+    labels = {code: label for code in distinct(codes).tolist() if (label := parse_label(columns.names[code]))}
     known = np.isin(codes, np.array(list(labels), np.int64))
     rows = rows[known]
     timed = (columns.phase[rows] == ord("X")) & (columns.ts_ns[rows] != MISSING) & (columns.dur_ns[rows] != MISSING)
@@ -167,7 +168,7 @@ def _touching(
 
     result = np.zeros(len(places), np.bool_)
     process, other = processes[found.track[places]], processes[found.track[chosen]]
-    for code in np.unique(process).tolist():
+    for code in distinct(process).tolist():
         mine, theirs = process == code, np.sort(chosen[other == code])
         starts, ends = found.start_ns[theirs], np.maximum.accumulate(found.end_ns[theirs])
         before = np.searchsorted(starts, found.end_ns[places[mine]], "left")
@@ -184,7 +185,7 @@ def _containing(
 
     result = np.zeros(len(places), np.bool_)
     tracks = found.track[places]
-    for track in np.unique(tracks).tolist():
+    for track in distinct(tracks).tolist():
         mine = np.flatnonzero(tracks == track)
         mine = mine[np.lexsort((-found.end_ns[places[mine]], found.start_ns[places[mine]]))]
         start, end = found.start_ns[places[mine]], found.end_ns[places[mine]]

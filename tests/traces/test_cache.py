@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from magpie_tui.traces import cache, load
+from magpie_tui.traces import cache, reader
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.load import load_columns
 from magpie_tui.traces.reader import read_columns
@@ -30,14 +30,15 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_given: object, **_named: object) -> TraceColumns:
         raise AssertionError("the trace was read again")
 
-    monkeypatch.setattr(load, "read_columns", refuse)
+    monkeypatch.setattr(reader, "read_columns", refuse)
 
 
 def test_the_cached_columns_are_the_same(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_columns(trace)
+    read_again = read_columns(trace)
     forbid_reading(monkeypatch)
     second = load_columns(trace)
-    assert fast_rows(second) == fast_rows(first) == fast_rows(read_columns(trace))
+    assert fast_rows(second) == fast_rows(first) == fast_rows(read_again)
     assert second.metadata == first.metadata
     assert second.facts == first.facts
     assert second.ops.value(int(second.ops.dims[0])) == [[4, 8], []]
