@@ -132,15 +132,18 @@ def read_events(path: Path) -> tuple[Progress | None, Path | None]:
     """
     progress: Progress | None = None
     workspace: Path | None = None
-    for data in _ends(path):
-        for line in data.split(b"\n"):
+    for data in reversed(_ends(path)):
+        # Live runs are read several times a second: only the lines that count are parsed, the last ones first.
+        for line in reversed(data.split(b"\n")):
+            if progress is not None and (workspace is not None or b'"workspace"' not in line):
+                continue
             event = parse_event(line)
             if event is None:
                 continue
             if event[1] is not None:
-                workspace = event[1]
+                workspace = workspace or event[1]
             else:
-                progress = event[0]
+                progress = progress or event[0]
     return progress, workspace
 
 

@@ -67,13 +67,15 @@ class RunsScreen(RunScreen):
     def __init__(self) -> None:
         super().__init__()
         self._source = RunSource()
+        self._list: RunList | None = None
         self._wanted: str | None = None
         self._leaving: set[str] = set()
 
     def compose_content(self) -> ComposeResult:
         """The list, and the run under the cursor."""
         with SideBySide():
-            yield RunList(self._source, name="runs", view=view_for(self.app.size.width), empty_text=EMPTY)
+            self._list = RunList(self._source, name="runs", view=view_for(self.app.size.width), empty_text=EMPTY)
+            yield self._list
             with SelectedRun():
                 yield RuleRow(id="run-rule")
                 yield RunSummary()
@@ -82,7 +84,8 @@ class RunsScreen(RunScreen):
     @property
     def table(self) -> VirtualTable:
         """The list."""
-        return self.query_one(RunList).table
+        assert self._list is not None, "asked for before it was composed"
+        return self._list.table
 
     def on_resize(self) -> None:
         """Lay the lines out again."""
@@ -105,16 +108,10 @@ class RunsScreen(RunScreen):
 
     def chosen_runs(self) -> list[Run]:
         """The marked runs, or the one under the cursor."""
-        marked = self.table.marked_keys if self.is_mounted else frozenset()
+        marked = frozenset() if self._list is None else self._list.table.marked_keys
         if marked:
             return [run for run in self.magpie.runs or () if run.id in marked]
         return super().chosen_runs()
-
-    def disabled_reason(self, action: str) -> str | None:
-        """Nothing can be chosen before the table is there."""
-        if not self.query(VirtualTable):
-            return "the runs are being read"
-        return super().disabled_reason(action)
 
     # Showing
 
