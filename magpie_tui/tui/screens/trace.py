@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +22,6 @@ from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.trace_detail import Line, fact
 from magpie_tui.tui.screens.trace_list import TraceEntry, joined, search, workspace_entries
 from magpie_tui.tui.screens.trace_recent import forget_traces, recent_traces
-from magpie_tui.tui.screens.trace_view import TraceViewScreen
 from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_source import ListSource, RowColumn
@@ -133,6 +133,8 @@ class TraceScreen(PlaceScreen):
 
     def _look(self, root: Path, workspaces: Sequence[WorkspaceSummary]) -> None:
         worker = get_current_worker()
+        # What shows a trace is imported here, so that opening the first one does not wait for it.
+        importlib.import_module("magpie_tui.tui.screens.trace_view")
         held = workspace_entries(workspaces)
         found = search(root, frozenset(summary.path for summary in workspaces), lambda: worker.is_cancelled)
         if not worker.is_cancelled:
@@ -193,6 +195,8 @@ class TraceScreen(PlaceScreen):
 
     def show_item(self, item: str) -> None:
         """Open the trace, directory or workspace at a path."""
+        from magpie_tui.tui.screens.trace_view import TraceViewScreen
+
         self.app.push_screen(TraceViewScreen(Path(item).expanduser().absolute()))
 
     def disabled_reason(self, action: str) -> str | None:

@@ -11,12 +11,15 @@ from magpie_tui.traces.collective_analysis import CollectiveReport
 from magpie_tui.traces.stage_analysis import TimeReport
 from magpie_tui.tui.screens.trace_query import ROWS_SHOWN, Answer
 from magpie_tui.tui.screens.trace_tables import Listing, listing_of
+from magpie_tui.tui.widgets.plot import Series, thin_out
 
 if TYPE_CHECKING:
     from magpie_tui.traces.quality import Quality
     from magpie_tui.traces.ranking import NameStatistics, RankedKernel
+    from magpie_tui.traces.stages import StepFacts
     from magpie_tui.tui.widgets.table_filter import Scalar
 
+PLOT_COLUMNS = 1_000
 Report = KernelReport | TimeReport | CollectiveReport
 
 
@@ -27,11 +30,13 @@ class Prepared:
     Attributes:
         listings: By the words of ``--view``; the ranking has ``kernels`` and ``exact``.
         left_out: Rows that the app does not hold.
+        series: Time of each step, for the plot.
     """
 
     report: Report
     listings: Mapping[str, Listing]
     left_out: int = 0
+    series: tuple[Series, ...] = ()
 
 
 def prepare(answer: Answer) -> Prepared:
@@ -61,7 +66,34 @@ def prepare(answer: Answer) -> Prepared:
             "causes": listing_of(time_listings.cause_rows(report)),
         },
         answer.left_out,
+        step_series(report),
     )
+
+
+def step_series(report: TimeReport) -> tuple[Series, ...]:
+    """Device time over the steps, one series a stage (and rank)."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    several = len(report.ranks) > 1
+    for rank in report.ranks:
+        for fact in rank.stages.steps if rank.stages is not None else ():
+            if report.chosen and fact.stage not in report.chosen:
+                continue
+            value = time_of(fact)
+            if value is not None:
+                name = f"rank {rank.file.rank} {fact.stage.value}" if several else fact.stage.value
+                points.setdefault(name, []).append((float(fact.index), value))
+    return tuple(_thinned(name, pairs) for name, pairs in points.items())
+
+
+def _thinned(name: str, pairs: list[tuple[float, float]]) -> Series:
+    """Leave no more points than the widest terminal can show."""
+    kept = thin_out(pairs, PLOT_COLUMNS, pairs[0][0], pairs[-1][0]) if len(pairs) > PLOT_COLUMNS else pairs
+    return Series(name, [x for x, _y in kept], [y for _x, y in kept])
+
+
+def time_of(fact: StepFacts) -> float | None:
+    """What the plot shows of a step: its span on the device, else on the host."""
+    return fact.device_span_us if fact.device_span_us is not None else fact.wall_us
 
 
 def _kernel_listings(report: KernelReport) -> dict[str, Listing]:

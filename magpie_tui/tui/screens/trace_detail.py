@@ -12,6 +12,7 @@ from textual.content import Content
 from magpie_tui.basics.tables import Column, cell_text, format_table
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_bytes, format_seconds
+from magpie_tui.traces.names import normalized
 from magpie_tui.tui.screens.trace_tables import Listing, share_cell
 
 if TYPE_CHECKING:
@@ -144,15 +145,15 @@ def shape_lines(shapes: Sequence[str], reason: str | None, width: int) -> list[L
     return lines
 
 
-def gap_lines(gap: Gap, width: int) -> list[Line]:
-    """One idle time with what stands around it."""
+def gap_lines(gap: Gap, width: int, *, whole: bool = True) -> list[Line]:
+    """One idle time with what stands around it; its kernels under their short names unless ``whole``."""
     late = (
         "" if gap.waited_for_host_us is None else f", {us(gap.waited_for_host_us)} of it before the launch was called"
     )
     lines = fact("gap", f"{us(gap.duration_us)}{late}", width)
     lines += fact("cause", f"{gap.cause.value}: {gap.evidence}", width)
-    lines += fact("before", gap.before, width)
-    lines += fact("after", gap.after, width)
+    lines += fact("before", gap.before if whole else normalized(gap.before), width)
+    lines += fact("after", gap.after if whole else normalized(gap.after), width)
     lines += fact("launch", gap.launch or "-  the launching call is not in the trace", width)
     lines += fact("host", gap.host or "-  the launching thread recorded nothing in that time", width)
     where = "belongs to no step" if gap.step is None else f"step {gap.step}"
@@ -185,7 +186,7 @@ def row_lines(listing: Listing, place: int, width: int) -> list[Line]:
     """Every column of a row that has no more to tell."""
     label = max((cell_len(column.title) for column in listing.columns), default=0) + 2
     lines: list[Line] = []
-    for column, cell in zip(listing.columns, listing.rows[place], strict=True):
+    for column, cell in zip(listing.columns, listing.rows[place].cells, strict=True):
         wrapped = textwrap.wrap(cell_text(cell), max(20, width - label - 1)) or [""]
         lines.append(Content.assemble((f"{column.title:<{label}}", "$quiet"), wrapped[0]))
         lines += [" " * label + more for more in wrapped[1:]]

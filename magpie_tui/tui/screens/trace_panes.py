@@ -36,8 +36,6 @@ from magpie_tui.tui.widgets.table_source import Tone
 from magpie_tui.tui.widgets.text_lines import TextLines
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from magpie_tui.traces.gaps import Gap
     from magpie_tui.traces.stages import StepFacts
     from magpie_tui.tui.screens.trace_state import TraceChoice
@@ -48,8 +46,8 @@ EMPTY_TEXTS = {
     "gaps": "no gaps: the device was never idle between two pieces of work",
     "collectives": "no collectives in these traces",
 }
-EMPTY = Listing((Column(""),), ())
-LOG_FROM = 30.0
+EMPTY = Listing((Column(""),), (), (1,))
+LOG_FROM = 10.0
 """Steps whose longest takes so many times the shortest are drawn on a logarithmic axis."""
 
 
@@ -64,14 +62,21 @@ class ListingPane(SideBySide):
         super().__init__(id=f"pane-{name}", classes="listing")
         self.pane_name = name
 
-    def compose(self) -> ComposeResult:
-        """The table, the row."""
-        yield TablePane(ListingSource(EMPTY), name=f"trace-{self.pane_name}", empty_text=EMPTY_TEXTS[self.pane_name])
-        with Vertical(classes="row-side"):
-            yield RuleRow()
-            yield TextLines(classes="row")
-            if self.pane_name == "steps":
-                yield Plot(draw_steps)
+    @property
+    def is_filled(self) -> bool:
+        """False until the pane was shown for the first time and its widgets are there."""
+        return bool(self.query(TablePane)) and self.query_one(TablePane).table.is_mounted
+
+    async def fill(self) -> None:
+        """Make the widgets of the pane; only a pane that is looked at costs anything."""
+        if self.query(TablePane):
+            return
+        plots = [Plot(draw_steps)] if self.pane_name == "steps" else []
+        name = f"trace-{self.pane_name}"
+        await self.mount(
+            TablePane(ListingSource(EMPTY), name=name, empty_text=EMPTY_TEXTS[self.pane_name]),
+            Vertical(RuleRow(), TextLines(classes="row"), *plots, classes="row-side"),
+        )
 
     def show_plot(self, shown: bool) -> None:
         """Show the plot of steps instead of the row."""
@@ -117,12 +122,13 @@ def cause_tone(text: str) -> Tone | None:
 
 
 def detail_of(
-    choice: TraceChoice, prepared: Prepared, place: int, width: int, *, ascii_only: bool
+    choice: TraceChoice, prepared: Prepared, place: int, width: int, *, ascii_only: bool, whole: bool = True
 ) -> tuple[str, list[Line]]:
     """Return the title and the lines of a row.
 
     Args:
         place: Its place in the listing.
+        whole: With exact names, however long they are.
     """
     report, name = prepared.report, listing_name(choice)
     listing = prepared.listings[name]
@@ -134,7 +140,7 @@ def detail_of(
         return kernel.name, kernel_lines(report, kernel, width, ascii_only=ascii_only)
     if isinstance(report, TimeReport) and name == "gaps":
         gap = largest_gaps(report)[place]
-        return f"{us(gap.duration_us)} {gap.cause.value}", gap_lines(gap, width)
+        return f"{us(gap.duration_us)} {gap.cause.value}", gap_lines(gap, width, whole=whole)
     if isinstance(report, CollectiveReport) and name == "totals":
         total = report.totals[place]
         return total.name or "unknown", total_lines(total, width)
@@ -147,6 +153,26 @@ def detail_of(
 def largest_gaps(report: TimeReport) -> list[Gap]:
     """Gaps in the order of the listing."""
     return [gap for rank in report.ranks if rank.gaps is not None for gap in rank.gaps.largest]
+
+
+def step_of_row(report: TimeReport, place: int) -> StepFacts | None:
+    """Return the step of a row of the listing ``steps``."""
+    steps = [
+        fact
+        for rank in report.ranks
+        if rank.stages is not None
+        for fact in rank.stages.steps
+        if not report.chosen or fact.stage in report.chosen
+    ]
+    return steps[place] if place < len(steps) else None
+
+
+def step_title(fact: StepFacts) -> str:
+    """Return what the rule above the plot says of the step under the cursor."""
+    gap = "" if fact.gap_us is None else f", then {us(fact.gap_us)} gap"
+    return (
+        f"step {fact.index} {fact.stage.value}  {us(fact.device_span_us)} on the device, {us(fact.busy_us)} busy{gap}"
+    )
 
 
 def stage_of_row(prepared: Prepared, place: int) -> Stage | None:
@@ -193,29 +219,6 @@ def _straggler(report: CollectiveReport) -> list[str]:
     if len(report.ranks) < 2 or not report.waits or not report.waits[0].collectives:
         return []
     return [f"rank {report.waits[0].rank} holds the others up"]
-
-
-# The plot of steps
-
-
-def step_series(report: TimeReport) -> list[Series]:
-    """Device time over the steps, one series a stage (and rank)."""
-    points: dict[str, list[tuple[float, float]]] = {}
-    several = len(report.ranks) > 1
-    for rank in report.ranks:
-        for fact in rank.stages.steps if rank.stages is not None else ():
-            if report.chosen and fact.stage not in report.chosen:
-                continue
-            value = time_of(fact)
-            if value is not None:
-                name = f"rank {rank.file.rank} {fact.stage.value}" if several else fact.stage.value
-                points.setdefault(name, []).append((float(fact.index), value))
-    return [Series(name, [x for x, _y in pairs], [y for _x, y in pairs]) for name, pairs in points.items()]
-
-
-def time_of(fact: StepFacts) -> float | None:
-    """What the plot shows of a step: its span on the device, else on the host."""
-    return fact.device_span_us if fact.device_span_us is not None else fact.wall_us
 
 
 def draw_steps(series: Sequence[Series], width: int, height: int) -> list[str]:

@@ -13,6 +13,9 @@ from pathlib import Path
 from magpie_tui.tui.screens.trace_query import Answer, Reading, Refusal, Reply, TraceQuery
 from magpie_tui.tui.screens.trace_worker import receive, send
 
+TURN_S = 0.001
+"""The thread that unpacks a report gives way to the screen so soon; Python's usual turn is felt as a stutter."""
+
 
 class TraceProcess:
     """Asks questions about traces; the process is started with the first one and kept for the next.
@@ -84,6 +87,7 @@ class TraceProcess:
 
 
 def _start() -> subprocess.Popen[bytes]:
+    sys.setswitchinterval(TURN_S)
     root = str(Path(__file__).resolve().parents[3])
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 QueryKind = Literal["kernels", "stages", "gaps", "collectives"]
 GAPS_SHOWN = 200
-ROWS_SHOWN = 20_000
+ROWS_SHOWN = 5_000
 """Steps, and single collectives, that the app takes; the command prints all of them."""
 
 

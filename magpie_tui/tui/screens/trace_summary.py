@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from magpie_tui.basics.tables import Column, format_csv, format_markdown, format_table
@@ -35,8 +36,8 @@ def summary_text(report: KernelReport, export_format: ExportFormat) -> str:
     return f"{made}\n"
 
 
-def overview(report: KernelReport) -> tuple[str, str]:
-    """Return one line about a trace, and the number of its caveats in words."""
+def overview(report: KernelReport, width: int) -> tuple[str, str]:
+    """Return one line about a trace, and the number of its caveats in words; what does not fit is left out."""
     from magpie_tui.traces.totals import added_up
 
     if not report.qualities:
@@ -50,14 +51,19 @@ def overview(report: KernelReport) -> tuple[str, str]:
         plural(quality.events, "event"),
         f"span {_time(quality.span_us)}",
     ]
-    if quality.busy_us is not None:
-        window = report.ranking.window_us
-        share = f" ({report.ranking.busy_us / window * 100:.1f} %)" if window and not report.stages else ""
-        parts.append(f"busy {_time(quality.busy_us)}{share}")
+    busy, window = report.ranking.busy_us, report.ranking.window_us
+    if window:
+        parts.append(f"busy {_time(busy)} of {_time(window)} = {busy / window * 100:.1f} %")
+    elif quality.busy_us is not None:
+        parts.append(f"busy {_time(quality.busy_us)}")
     if quality.status != "ok":
         parts.insert(0, quality.status.replace("_", " "))
     caveats = len(caveat_lines(report))
-    return "  ".join(parts), plural(caveats, "caveat") if caveats else "no caveats"
+    right = plural(caveats, "caveat") if caveats else "no caveats"
+    for place in (-2, -2, -2):
+        if len(parts) > 2 and sum(map(cell_len, parts)) + 2 * len(parts) + len(right) > width:
+            del parts[place]
+    return "  ".join(parts), right
 
 
 def device_text(report: KernelReport, kind: str) -> str:

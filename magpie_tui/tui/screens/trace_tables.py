@@ -23,20 +23,19 @@ class Listing:
     """What a command prints.
 
     Attributes:
-        columns, rows: As printed.
-        values: For each row the values to sort and filter by; None takes the printed ones.
-        keys: Text that names each row; None numbers them.
+        columns: As printed.
+        rows: Printed cells with what they are sorted and filtered by.
+        widths: Cells of the widest entry of each column.
     """
 
     columns: tuple[Column, ...]
-    rows: tuple[tuple[object, ...], ...]
-    values: tuple[tuple[Scalar, ...], ...] | None = None
-    keys: tuple[str, ...] | None = None
+    rows: tuple[ListedRow, ...]
+    widths: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRow:
-    """One row of a listing."""
+    """One row of a listing; the key names it."""
 
     key: str
     cells: tuple[object, ...]
@@ -104,9 +103,7 @@ class ListingSource(ListSource[ListedRow]):
                 return to_json()
             return [dict(zip(self._ids, row.values, strict=True)) for row in rows]
 
-        super().__init__(
-            self._columns_of(listing, tones or {}), lambda row: row.key, listed_rows(listing), to_json=printed
-        )
+        super().__init__(self._columns_of(listing, tones or {}), lambda row: row.key, listing.rows, to_json=printed)
 
     def _columns_of(
         self, listing: Listing, tones: Mapping[str, Callable[[str], Tone | None]]
@@ -117,8 +114,8 @@ class ListingSource(ListSource[ListedRow]):
             number = column.align == "right"
             width = None
             if number:
-                widest = max((len(cell_text(row[index])) for row in listing.rows), default=1)
-                width = max(widest + (self._bars[name] + 1 if name in self._bars else 0), len(column.title))
+                bar = self._bars[name] + 1 if name in self._bars else 0
+                width = max(listing.widths[index] + bar, len(column.title))
             columns.append(
                 RowColumn[ListedRow](
                     id=name,
@@ -170,29 +167,29 @@ def _tone(index: int, tone: Callable[[str], Tone | None], row: ListedRow) -> Ton
     return tone(str(row.cells[index]))
 
 
-def listed_rows(listing: Listing) -> list[ListedRow]:
-    """Return the rows with what they are sorted by."""
-    numbers = [column.align == "right" for column in listing.columns]
-    rows = []
-    for place, cells in enumerate(listing.rows):
-        if listing.values is not None:
-            values = listing.values[place]
-        else:
-            values = tuple(raw_value(cell, number=number) for cell, number in zip(cells, numbers, strict=True))
-        rows.append(ListedRow(str(place) if listing.keys is None else listing.keys[place], cells, values))
-    return rows
-
-
 def listing_of(
     table: tuple[Sequence[Column], Sequence[Sequence[object]]],
-    values: Sequence[Sequence[Scalar]] | None = None,
+    values: Sequence[tuple[Scalar, ...]] | None = None,
     keys: Sequence[str] | None = None,
 ) -> Listing:
-    """Freeze what a command's function returns."""
-    columns, rows = table
-    return Listing(
-        tuple(columns),
-        tuple(tuple(row) for row in rows),
-        None if values is None else tuple(tuple(row) for row in values),
-        None if keys is None else tuple(keys),
+    """Take what a command's function returns.
+
+    Args:
+        values: What each row is sorted by; None takes the numbers that the printed cells begin with.
+        keys: Text that names each row; None numbers them.
+    """
+    columns, printed = table
+    numbers = [column.align == "right" for column in columns]
+    rows = []
+    for place, cells in enumerate(printed):
+        known = (
+            values[place]
+            if values is not None
+            else tuple(raw_value(cell, number=number) for cell, number in zip(cells, numbers, strict=True))
+        )
+        rows.append(ListedRow(str(place) if keys is None else keys[place], tuple(cells), known))
+    widths = tuple(
+        max((len(cell_text(row.cells[index])) for row in rows), default=1) if number else 1
+        for index, number in enumerate(numbers)
     )
+    return Listing(tuple(columns), tuple(rows), widths)

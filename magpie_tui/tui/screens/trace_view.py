@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +26,8 @@ from magpie_tui.tui.screens.trace_panes import (
     listing_name,
     note_of,
     source_of,
-    step_series,
+    step_of_row,
+    step_title,
 )
 from magpie_tui.tui.screens.trace_process import TraceProcess
 from magpie_tui.tui.screens.trace_query import Answer, Reading, Refusal, Reply, TraceQuery
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 MOST_REMEMBERED = 24
 """Answers kept, so that going back to a stage or rank needs no reading."""
+MakeProcess = Callable[[Callable[[Reply], None]], TraceProcess]
 QUIET_S = 0.25
 """An answer that comes sooner replaces what is shown without a word."""
 
@@ -56,7 +58,7 @@ class TraceViewScreen(TraceActs):
 
     Args:
         root: Trace file, directory or workspace.
-        process: What reads; made here when not given.
+        make_process: Makes what reads, from the function that takes its replies in a thread.
     """
 
     PLACE = "trace"
@@ -85,12 +87,12 @@ class TraceViewScreen(TraceActs):
             """Of how far it is, only the newest counts."""
             return isinstance(message, TraceViewScreen.Replied) and isinstance(message.reply, Reading)
 
-    def __init__(self, root: Path, process: TraceProcess | None = None) -> None:
+    def __init__(self, root: Path, make_process: MakeProcess = TraceProcess) -> None:
         super().__init__()
         self.choice = TraceChoice(root)
         self.base: KernelReport | None = None
         self._memory: dict[TraceQuery, Prepared | Refusal] = {}
-        self._process = process or TraceProcess(self._deliver)
+        self._process = make_process(self._deliver)
         self._asked: TraceQuery | None = None
         self._asked_at = 0.0
         self._progress: Reading | None = None
@@ -120,7 +122,7 @@ class TraceViewScreen(TraceActs):
     def table(self) -> VirtualTable | None:
         """The table that is shown."""
         pane = self.listing_pane
-        return None if pane is None else pane.query_one(TablePane).table
+        return None if pane is None or not pane.is_filled else pane.query_one(TablePane).table
 
     @property
     def prepared(self) -> Prepared | None:
@@ -233,6 +235,10 @@ class TraceViewScreen(TraceActs):
         """Show what is chosen, and ask for what is not there yet."""
         if not self.is_mounted:
             return
+        pane = self.listing_pane
+        if pane is not None and not pane.is_filled:
+            self.call_later(self._fill, pane)
+            return
         first = self._memory.get(self.choice.first_query)
         if isinstance(first, Prepared) and isinstance(first.report, KernelReport):
             if self.base is not first.report:
@@ -249,6 +255,12 @@ class TraceViewScreen(TraceActs):
         self.update_frame()
         self.refresh_bindings()
 
+    async def _fill(self, pane: ListingPane) -> None:
+        await pane.fill()
+        if pane is self.panes.pane:
+            self.panes.focus_pane()
+        self.show_all()
+
     def _take_base(self, report: KernelReport) -> None:
         self.base = report
         names = SEVERAL_RANKS_PANES if len(report.ranks) > 1 else PANES
@@ -259,7 +271,7 @@ class TraceViewScreen(TraceActs):
 
     def _show_head(self) -> None:
         width = self.app.size.width
-        left, right = overview(self.base) if self.base is not None else (printable(self.choice.root), "")
+        left, right = overview(self.base, width) if self.base is not None else (printable(self.choice.root), "")
         left = shorten_middle(printable(left), max(20, width - len(right) - 2))
         gap = " " * max(2, width - len(left) - len(right))
         style = "$warning" if right and not right.startswith("no") else "$quiet"
@@ -315,8 +327,8 @@ class TraceViewScreen(TraceActs):
             view = None if same else SavedView(fresh.columns, (), (), table.view.filter if len(before) > 1 else "")
             table.set_source(source, view)
             for plot in pane.query(Plot):
-                if isinstance(prepared.report, TimeReport) and name == "steps":
-                    plot.show_series(step_series(prepared.report))
+                if name == "steps":
+                    plot.show_series(prepared.series)
         pane.show_plot(name == "steps")
         self.panes.say("", note_of(self.choice, prepared))
         self.show_row()
@@ -333,18 +345,23 @@ class TraceViewScreen(TraceActs):
     def show_row(self) -> None:
         """Show the row under the cursor below the table."""
         pane, prepared, place = self.listing_pane, self.prepared, self.current_place()
-        if pane is None or prepared is None:
+        if pane is None or prepared is None or not pane.is_filled:
             return
-        lines, title = pane.query_one(".row", TextLines), ""
+        lines, title, note = pane.query_one(".row", TextLines), "", ""
         if place is None:
             lines.set_lines([])
         elif listing_name(self.choice) == "steps":
-            title = "device us of each step"
+            assert isinstance(prepared.report, TimeReport)
+            step = step_of_row(prepared.report, place)
+            title, note = "" if step is None else step_title(step), "device us over steps"
         else:
-            width = max(40, pane.query_one(".row-side").content_size.width - 1)
-            title, made = detail_of(self.choice, prepared, place, width, ascii_only=self.magpie.traits.ascii_only)
+            width = self.app.size.width
+            width = width * 2 // 5 - 4 if width >= WIDE else width - 1
+            title, made = detail_of(
+                self.choice, prepared, place, width, ascii_only=self.magpie.traits.ascii_only, whole=False
+            )
             lines.set_lines(made)
-        pane.query_one(".row-side > RuleRow", RuleRow).show(title)
+        pane.query_one(".row-side > RuleRow", RuleRow).show(title, note)
 
     @on(VirtualTable.RowHighlighted)
     def _cursor_moved(self, event: VirtualTable.RowHighlighted) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from magpie_tui.basics.tables import cell_text
 from magpie_tui.tui.screens.trace_answer import Prepared, caveat_lines
-from magpie_tui.tui.screens.trace_detail import Line, fact, us
+from magpie_tui.tui.screens.trace_detail import Line, fact
 
 if TYPE_CHECKING:
     from magpie_tui.traces.analysis import KernelReport
@@ -99,10 +99,15 @@ SPECIAL: Mapping[tuple[str, str], str] = {
 }
 
 
+def us(value: float | None) -> str:
+    """A time as exact as the tables have it."""
+    return "unknown" if value is None else f"{value:,.3f} us"
+
+
 def why_lines(prepared: Prepared, view: str, listing: Listing, place: int, title: str, width: int) -> list[Line]:
     """Explain one cell of a listing."""
     index = next(index for index, column in enumerate(listing.columns) if column.title == title)
-    cell = listing.rows[place][index]
+    cell = listing.rows[place].cells[index]
     lines = fact("value", f"{title} = {cell_text(cell)}", width, "bold")
     ranking = view in ("kernels", "exact")
     formula = KERNEL_FORMULAS[title] if ranking else SPECIAL.get((view, title), FORMULAS.get(title, "as recorded"))

@@ -22,6 +22,8 @@ from magpie_tui.tui.screens.trace_query import Reading, Refusal, Reply, TraceQue
 LENGTH = struct.Struct("<Q")
 """Length of the pickled object that follows."""
 NEWS_INTERVAL_S = 0.2
+NICENESS = 5
+"""The screen goes first where there are few cores."""
 Question = tuple[int, TraceQuery]
 
 
@@ -102,6 +104,7 @@ def _take_questions(requests: IO[bytes], questions: queue.Queue[Question]) -> No
 def main() -> None:
     """Answer until the app is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICENESS)
     questions: queue.Queue[Question] = queue.Queue()
     threading.Thread(target=_take_questions, args=(sys.stdin.buffer, questions), daemon=True).start()
     answering = Answering(questions, sys.stdout.buffer)
