@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from magpie_tui.tui.screens.candidates import CandidatesScreen, newest_comparison, unfinished_note
+from magpie_tui.tui.screens.candidates import CandidatesScreen
 from magpie_tui.tui.screens.candidates_panes import PaneInputs, pane_lines
+from magpie_tui.tui.screens.candidates_reading import newest_comparison, unfinished_note
 from magpie_tui.tui.screens.candidates_table import candidate_source, ratio_axis, time_unit
 from magpie_tui.tui.screens.candidates_why import why_lines
 from magpie_tui.tui.widgets.table_layout import measure_columns, place_columns

@@ -110,7 +110,9 @@ def patched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
 
         files = [WorkspaceFile(f"logs/{index}.log", PATH / f"logs/{index}.log", index) for index in range(12)]
         monkeypatch.setattr("magpie_tui.workspaces.detail.show_workspace", show)
-        monkeypatch.setattr("magpie_tui.tui.screens.candidates.read_samples", lambda path: read_samples(tmp_path))
+        monkeypatch.setattr(
+            "magpie_tui.tui.screens.candidates_reading.read_samples", lambda path: read_samples(tmp_path)
+        )
         monkeypatch.setattr("magpie_tui.tui.screens.workspace_report.list_files", lambda path: files)
 
     return patch
@@ -231,7 +233,7 @@ async def _show_candidates(pilot: Pilot[None], app: MagpieApp, state: str) -> Ca
     return screen
 
 
-@pytest.mark.parametrize("size", [*SIZES, (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@sized
 @pytest.mark.parametrize("state", [*STATES, "nothing"])
 def test_candidates(
     snap_compare: SnapCompare, state: str, size: tuple[int, int], patched: Callable[[str], None]
@@ -262,3 +264,13 @@ def test_panes_of_a_candidate(
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def test_candidates_side_by_side(snap_compare: SnapCompare, patched: Callable[[str], None]) -> None:
+    patched("normal")
+    app = _app("loading")
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await _show_candidates(pilot, app, "normal")
+
+    assert snap_compare(app, terminal_size=(200, 50), run_before=prepare)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,9 +22,16 @@ from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.results import Results
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.candidates_panes import Line, PaneInputs, pane_lines
+from magpie_tui.tui.screens.candidates_reading import (
+    CandidatesReading,
+    comparisons,
+    newest_comparison,
+    read_candidates,
+    unfinished_note,
+)
 from magpie_tui.tui.screens.candidates_table import candidate_source
 from magpie_tui.tui.screens.candidates_why import why_lines
-from magpie_tui.tui.screens.workspace_report_files import WorkspaceFile, list_files, logs_of
+from magpie_tui.tui.screens.workspace_report_files import WorkspaceFile, logs_of
 from magpie_tui.tui.screens.workspace_report_panes import Panes
 from magpie_tui.tui.screens.workspaces import WITH_CANDIDATES
 from magpie_tui.tui.terminal import WIDE
@@ -36,14 +42,10 @@ from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_view import default_view
 from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
-from magpie_tui.workspaces.benchmark import BenchmarkReport
-from magpie_tui.workspaces.candidates import Candidate, Candidates, candidates_of
-from magpie_tui.workspaces.samples import Samples, read_samples
+from magpie_tui.workspaces.candidates import Candidate, Candidates
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-
-    from magpie_tui.workspaces.detail import WorkspaceDetail
 
 PANES = ("shapes", "gate", "samples", "diff", "logs", "build")
 EMPTY = (
@@ -54,23 +56,8 @@ EMPTY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CandidatesReading:
-    """A workspace as this place shows it.
-
-    Attributes:
-        detail: Everything about it.
-        found: Its kernels.
-        samples: Its timed windows.
-        files: Its files, for the logs.
-        failure: Why there are no kernels; empty when there are.
-    """
-
-    detail: WorkspaceDetail
-    found: Candidates
-    samples: Samples
-    files: tuple[WorkspaceFile, ...]
-    failure: str = ""
+Wanted = tuple[str, str, str, int]
+"""What a pane is asked for: workspace, pane, kernel, cells."""
 
 
 class CandidatesScreen(PlaceScreen):
@@ -99,7 +86,7 @@ class CandidatesScreen(PlaceScreen):
     class PaneMade(Message):
         """The text of a pane is ready."""
 
-        def __init__(self, wanted: tuple[str, str, int], lines: list[Line]) -> None:
+        def __init__(self, wanted: Wanted, lines: list[Line]) -> None:
             super().__init__()
             self.wanted = wanted
             self.lines = lines
@@ -115,6 +102,7 @@ class CandidatesScreen(PlaceScreen):
         self._results: Results | None = None
         self._reading: CandidatesReading | None = None
         self._laid_width = 0
+        self._requested: Wanted | None = None
         self._logs: list[WorkspaceFile] = []
         self._log = 0
 
@@ -218,27 +206,10 @@ class CandidatesScreen(PlaceScreen):
             )
 
     def _read(self, path: Path) -> None:
-        from magpie_tui.workspaces.detail import show_workspace
-
         try:
-            detail = show_workspace(path)
+            self.post_message(self.CandidatesRead(path, read_candidates(path)))
         except MagpieTuiError as error:
             self.post_message(self.CandidatesRead(path, None, printable(error)))
-            return
-        report = detail.report
-        if report is None or isinstance(report, BenchmarkReport):
-            damaged = detail.damaged_report
-            failure = f"damaged: {damaged.text}" if damaged is not None else detail.summary.headline
-            if report is not None:
-                failure = "a benchmark has no candidates"
-            found = Candidates(())
-        else:
-            found = candidates_of(report, detail.config)
-            failure = "" if found.rows else found.sentence
-        files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
-        self.post_message(
-            self.CandidatesRead(path, CandidatesReading(detail, found, read_samples(path), files, printable(failure)))
-        )
 
     # Showing
 
@@ -333,13 +304,16 @@ class CandidatesScreen(PlaceScreen):
         self._show_pane()
         self.refresh_bindings()
 
-    def _wanted(self) -> tuple[str, str, int] | None:
+    def _wanted(self) -> Wanted | None:
         row = self.current()
-        return None if row is None else (self.panes.current, row.name, max(40, self.panes.content_size.width - 2))
+        if row is None:
+            return None
+        return str(self._path), self.panes.current, row.name, max(40, self.panes.content_size.width - 2)
 
     def _show_pane(self) -> None:
         wanted, row, reading = self._wanted(), self.current(), self._reading
         self.panes.display = row is not None
+        self._requested = wanted
         if wanted is None or row is None or reading is None:
             return
         self.panes.say(row.name + (f"  {row.change}" if row.change else ""))
@@ -347,7 +321,7 @@ class CandidatesScreen(PlaceScreen):
             self._take_logs(reading, row)
             return
         self.panes.say(note="")
-        name, _row, width = wanted
+        _path, name, _row, width = wanted
         inputs = PaneInputs(reading.detail, reading.found, row, reading.samples, width, self.magpie.traits.ascii_only)
         self.run_worker(
             lambda: self._make(wanted, name, inputs),
@@ -358,14 +332,18 @@ class CandidatesScreen(PlaceScreen):
             name=f"show the pane {name}",
         )
 
-    def _make(self, wanted: tuple[str, str, int], name: str, inputs: PaneInputs) -> None:
+    def _make(self, wanted: Wanted, name: str, inputs: PaneInputs) -> None:
         self.post_message(self.PaneMade(wanted, pane_lines(name, inputs)))
 
     @on(PaneMade)
     def _show_made(self, message: PaneMade) -> None:
-        if message.wanted == self._wanted():
-            text = self.query_one("#pane-text", TextLines)
-            text.set_lines(message.lines)
+        if message.wanted == self._requested:
+            self.query_one("#pane-text", TextLines).set_lines(message.lines)
+
+    @on(Panes.Resized)
+    def _lay_pane_out(self) -> None:
+        if self._wanted() != self._requested:
+            self._show_pane()
 
     # Logs
 
@@ -471,31 +449,3 @@ class CandidatesScreen(PlaceScreen):
 
         selected = None if self._path is None else str(self._path)
         self.app.push_screen(ChoiceDialog("Open a comparison or an analysis", choices, selected=selected), take)
-
-
-MOST_CHOICES = 500
-
-
-def comparisons(results: Results) -> list[Any]:
-    """Return the workspaces with kernels, newest first."""
-    return [item for item in results.workspaces if item.kind in WITH_CANDIDATES][:MOST_CHOICES]
-
-
-def newest_comparison(results: Results) -> Path | None:
-    """Return the newest comparison that has a report, else the newest with kernels at all."""
-    compares = [item for item in results.workspaces if item.kind == "compare"]
-    for item in compares:
-        if item.status != "unfinished":
-            return item.path
-    rest = [item for item in results.workspaces if item.kind == "analyze" and item.status != "unfinished"]
-    return (rest or compares)[0].path if rest or compares else None
-
-
-def unfinished_note(results: Results, shown: Path | None) -> str:
-    """Say that a newer comparison has no report yet."""
-    for item in results.workspaces:
-        if item.path == shown:
-            return ""
-        if item.kind == "compare" and item.status == "unfinished":
-            return f"newer, no report yet: {item.name}"
-    return ""

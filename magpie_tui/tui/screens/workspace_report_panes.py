@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
+from textual.message import Message
 
 from magpie_tui.tui.widgets.frame import RuleRow
 
@@ -27,6 +28,9 @@ class Panes(Vertical):
     Panes > .pane { height: 1fr; display: none; }
     Panes > .pane.-shown { display: block; }
     """
+
+    class Resized(Message):
+        """The panes have another size."""
 
     def __init__(self, names: Sequence[str], widgets: Sequence[Widget], *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -61,6 +65,10 @@ class Panes(Vertical):
         self.query_one(RuleRow).show(current=self._current)
         if had_focus:
             self.focus_pane()
+
+    def on_resize(self) -> None:
+        """Tell the screen, which may have laid text out for another width."""
+        self.post_message(self.Resized())
 
     def step(self, by: int) -> None:
         """Go to a neighbour; after the last comes the first."""

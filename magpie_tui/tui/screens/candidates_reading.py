@@ -1,0 +1,84 @@
+"""Which comparison the place Candidates shows, and what it reads of it; in a thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from magpie_tui.basics.text import printable
+from magpie_tui.tui.results import Results
+from magpie_tui.tui.screens.workspace_report_files import WorkspaceFile, list_files
+from magpie_tui.tui.screens.workspaces import WITH_CANDIDATES
+from magpie_tui.workspaces.benchmark import BenchmarkReport
+from magpie_tui.workspaces.browse import WorkspaceSummary
+from magpie_tui.workspaces.candidates import Candidates, candidates_of
+from magpie_tui.workspaces.detail import WorkspaceDetail
+from magpie_tui.workspaces.samples import Samples, read_samples
+
+MOST_CHOICES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatesReading:
+    """A workspace as this place shows it.
+
+    Attributes:
+        detail: Everything about it.
+        found: Its kernels.
+        samples: Its timed windows.
+        files: Its files, for the logs.
+        failure: Why there are no kernels; empty when there are.
+    """
+
+    detail: WorkspaceDetail
+    found: Candidates
+    samples: Samples
+    files: tuple[WorkspaceFile, ...]
+    failure: str = ""
+
+
+def read_candidates(path: Path) -> CandidatesReading:
+    """Read a workspace.
+
+    Raises:
+        UserInputError: It is not there, or is no workspace.
+    """
+    from magpie_tui.workspaces.detail import show_workspace
+
+    detail = show_workspace(path)
+    report, found = detail.report, Candidates(())
+    if report is None:
+        damaged = detail.damaged_report
+        failure = f"damaged: {damaged.text}" if damaged is not None else detail.summary.headline
+    elif isinstance(report, BenchmarkReport):
+        failure = "a benchmark has no candidates"
+    else:
+        found = candidates_of(report, detail.config)
+        failure = "" if found.rows else found.sentence
+    files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
+    return CandidatesReading(detail, found, read_samples(path), files, printable(failure))
+
+
+def comparisons(results: Results) -> list[WorkspaceSummary]:
+    """Return the workspaces with kernels, newest first."""
+    return [item for item in results.workspaces if item.kind in WITH_CANDIDATES][:MOST_CHOICES]
+
+
+def newest_comparison(results: Results) -> Path | None:
+    """Return the newest comparison that has a report, else the newest with kernels at all."""
+    compares = [item for item in results.workspaces if item.kind == "compare"]
+    for item in compares:
+        if item.status != "unfinished":
+            return item.path
+    rest = [item for item in results.workspaces if item.kind == "analyze" and item.status != "unfinished"]
+    return (rest or compares)[0].path if rest or compares else None
+
+
+def unfinished_note(results: Results, shown: Path | None) -> str:
+    """Say that a newer comparison has no report yet."""
+    for item in results.workspaces:
+        if item.path == shown:
+            return ""
+        if item.kind == "compare" and item.status == "unfinished":
+            return f"newer, no report yet: {item.name}"
+    return ""
