@@ -98,6 +98,8 @@ class _Worker:
             stdout=subprocess.PIPE,
             pass_fds=[descriptor],
             env=environment,
+            # An interrupt from the terminal is for the starter, which then ends its readers.
+            start_new_session=True,
         )
 
     def ask(self, file: int, slot: int, data: bytes, separator: bytes | None) -> None:

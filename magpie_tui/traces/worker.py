@@ -6,11 +6,11 @@ starter.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import mmap
 import os
 import pickle
-import signal
 import struct
 import sys
 from typing import BinaryIO
@@ -46,12 +46,14 @@ def serve(memory: mmap.mmap, requests: BinaryIO, replies: BinaryIO) -> None:
 
 def main() -> None:
     """Entry point: the number of the shared file descriptor and its size are the two arguments."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     descriptor, size = int(sys.argv[1]), int(sys.argv[2])
     memory = mmap.mmap(descriptor, size, prot=mmap.PROT_READ)
     os.close(descriptor)
-    serve(memory, sys.stdin.buffer, sys.stdout.buffer)
+    with contextlib.suppress(BrokenPipeError):
+        serve(memory, sys.stdin.buffer, sys.stdout.buffer)
+    # The starter may be gone: nothing is left to be said to it.
+    os._exit(0)
 
 
 if __name__ == "__main__":
