@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 EMPTY_TEXTS = {
     "kernels": "no kernels here\n\n] goes to another stage, w widens the window or changes the filters",
     "steps": "no steps in this trace\n\nprofile an engine that labels its steps (vLLM, SGLang, Atom)",
-    "gaps": "no gaps: the device was never idle between two pieces of work",
+    "gaps": "no gaps between two pieces of work",
     "collectives": "no collectives in these traces",
 }
 EMPTY = Listing((Column(""),), (), (1,))
@@ -77,6 +77,10 @@ class ListingPane(SideBySide):
             TablePane(ListingSource(EMPTY), name=name, empty_text=EMPTY_TEXTS[self.pane_name]),
             Vertical(RuleRow(), TextLines(classes="row"), *plots, classes="row-side"),
         )
+
+    def show_side(self, shown: bool) -> None:
+        """Show what belongs to the row under the cursor; without rows the table has all the room."""
+        self.query_one(".row-side").display = shown
 
     def show_plot(self, shown: bool) -> None:
         """Show the plot of steps instead of the row."""
@@ -195,7 +199,8 @@ def note_of(choice: TraceChoice, prepared: Prepared) -> str:
     parts = [f"view {choice.view}"] if choice.view else []
     if isinstance(report, KernelReport):
         count = len(prepared.listings[listing_name(choice)].rows)
-        parts += [plural(count, "exact name" if choice.exact else "kernel"), f"busy {us(report.ranking.busy_us)}"]
+        parts.append(plural(count, "exact name" if choice.exact else "kernel"))
+        parts += [f"busy {us(report.ranking.busy_us)}"] if count else []
     elif choice.pane == "gaps" and isinstance(report, TimeReport):
         parts += _idle_parts(report)
     elif choice.pane == "steps":

@@ -45,6 +45,8 @@ def overview(report: KernelReport, width: int) -> tuple[str, str]:
     quality = added_up(report.qualities)
     found = max(len({rank.file.rank for rank in report.ranks if rank.quality is not None}), quality.ranks_in_file)
     expected = report.expected_ranks
+    if quality.status == "no_work":
+        return f"no work: {quality.reason}", ""
     parts = [
         f"{found} of {plural(expected, 'rank')}" if expected is not None else plural(found, "rank"),
         device_text(report, quality.device),

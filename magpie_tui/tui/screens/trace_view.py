@@ -309,6 +309,7 @@ class TraceViewScreen(TraceActs):
         if table is None or pane is None:
             return
         (table.show_error if error else table.show_loading)(text)
+        pane.show_side(False)
         self.panes.say("", "")
         pane.query_one(".row", TextLines).set_lines([])
         self._sources.pop(pane.pane_name, None)
@@ -330,6 +331,7 @@ class TraceViewScreen(TraceActs):
                 if name == "steps":
                     plot.show_series(prepared.series)
         pane.show_plot(name == "steps")
+        pane.show_side(bool(prepared.listings[name].rows))
         self.panes.say("", note_of(self.choice, prepared))
         self.show_row()
 
