@@ -179,7 +179,7 @@ class LazyGroup(TyperGroup):
 
             guess = nearest(args[0], self.lazy_commands) if args else None
             if guess and guess not in error.message:
-                error.message += f" Did you mean {guess!r}?"
+                raise click.UsageError(f"{error.message} Did you mean {guess!r}?", ctx) from None
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
