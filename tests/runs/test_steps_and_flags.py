@@ -47,7 +47,7 @@ def test_steps_are_read_on_as_they_are_written(tmp_path: Path) -> None:
     assert not reader.read()
     line = event("measure", 0, 1, 2)
     path.write_text(line[:20])
-    assert reader.read() and reader.steps == ()
+    assert reader.read() and not reader.steps
     path.write_text(line)
     assert reader.read() and [step.name for step in reader.steps] == ["measure"]
 
