@@ -201,7 +201,11 @@ def test_filtered_rows_keep_their_directories_and_sorted_ones_do_not(results: Pa
     source.apply(source.arrange((SortKey("name"),), parse_filter("kind:compare", source.columns)))
     names = [source.rows(0, 9)[index].cells[0] for index in range(source.row_count)]
     assert names == [f"results/{name}" for name in (UNFINISHED, OLDER_COMPARE, COMPARE)]
-    assert len(source.printed_rows(["name", "status"], None)) == 3
+    assert source.printed_rows(["time", "kind", "name"], None)[0] == [
+        "2026-11-28 00:00:00",
+        "compare",
+        f"results/{UNFINISHED}",
+    ]
     value = source.json_value(None)
     assert isinstance(value, dict) and value["total"] == 3
 

@@ -74,7 +74,7 @@ class WorkspacesScreen(PlaceScreen):
         if width < 100:
             return SavedView(("name", "status", "headline"))
         beside = ("holds",) if 120 <= width < WIDE or width >= 220 else ()
-        return SavedView(("name", "status", "when", "headline", *beside))
+        return SavedView(("name", "status", "time", "headline", *beside))
 
     @property
     def table(self) -> VirtualTable:

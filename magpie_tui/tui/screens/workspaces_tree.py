@@ -104,7 +104,7 @@ def _columns(now: datetime) -> tuple[RowColumn[TreeRow], ...]:
         )
 
     return (
-        RowColumn[TreeRow](id="name", title="workspace", value=lambda row: row.shown, max_width=56),
+        RowColumn[TreeRow](id="name", title="name", value=lambda row: row.shown, max_width=56),
         RowColumn[TreeRow](
             id="status",
             title="status",
@@ -112,10 +112,8 @@ def _columns(now: datetime) -> tuple[RowColumn[TreeRow], ...]:
             value=lambda row: row.summary.status if row.summary is not None else "",
             tone=lambda row: STATUS_TONES.get(row.summary.status) if row.summary is not None else None,
         ),
-        RowColumn[TreeRow](id="when", title="when", width=10, value=lambda row: row.time, text=when),
-        RowColumn[TreeRow](
-            id="headline", title="what came out", max_width=72, shrink=False, value=lambda row: row.headline
-        ),
+        RowColumn[TreeRow](id="time", title="time", width=10, value=lambda row: row.time, text=when),
+        RowColumn[TreeRow](id="headline", title="headline", max_width=72, shrink=False, value=lambda row: row.headline),
         RowColumn[TreeRow](
             id="holds",
             title="holds",
@@ -197,7 +195,9 @@ class WorkspaceTreeSource(ListSource[TreeRow]):
     def printed_rows(self, column_ids: Sequence[str], keys: Sequence[str] | None) -> list[list[object]]:
         columns = self._by_id()
         chosen = [row for row in self._chosen(keys) if row.summary is not None]
-        return [[columns[name].printed_value(row) for name in column_ids] for row in chosen]
+        return [
+            [row.time if name == "time" else columns[name].printed_value(row) for name in column_ids] for row in chosen
+        ]
 
 
 def _to_json(rows: Sequence[TreeRow]) -> object:
