@@ -294,7 +294,7 @@ def _mapped(path: Path, arrow_path: Path, index: dict[str, Any]) -> TraceColumns
 
     facts = index["facts"]
     facts["wrapped_rows"] = tuple(facts["wrapped_rows"])
-    plain = {name: array(name) for name in _ARRAYS}
+    plain: dict[str, Any] = {name: array(name) for name in _ARRAYS}
     return TraceColumns(
         path=path,
         metadata=index["metadata"],
