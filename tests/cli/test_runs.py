@@ -27,7 +27,7 @@ import sys
 from magpie_tui.cli import main
 from magpie_tui.cli.group import LazyCommand
 main.COMMANDS['work'] = LazyCommand('work_command', 'Run a file.', 'Tests')
-main.run()
+sys.exit(main.main())
 """
 
 COMMAND = """
