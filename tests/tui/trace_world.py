@@ -72,7 +72,7 @@ async def open_trace(
     screen = TraceViewScreen(root, make_process)
     await app.push_screen(screen)
     if make_process is not Hanging:
-        await wait_until(pilot, lambda: not screen.is_reading, "the trace")
+        await wait_until(pilot, lambda: screen.is_answered and not screen.is_reading, "the trace")
     await pilot.pause()
     return screen
 
@@ -98,11 +98,11 @@ async def go(pilot: Pilot[None], screen: TraceViewScreen, pane: str) -> None:
     await settle(pilot, screen)
 
 
-def write_trace(path: Path, names: list[str], *, cut: bool = False) -> Path:
-    """Write a small trace in which each kernel runs twice, later ones shorter."""
+def write_trace(path: Path, names: list[str], *, calls: int = 2, cut: bool = False) -> Path:
+    """Write a trace in which each kernel runs a few times, later ones shorter."""
     events: list[dict[str, object]] = []
     for index, name in enumerate(names):
-        for call in range(2):
+        for call in range(calls):
             events.append(
                 {
                     "ph": "X",
@@ -110,9 +110,9 @@ def write_trace(path: Path, names: list[str], *, cut: bool = False) -> Path:
                     "name": name,
                     "pid": 0,
                     "tid": 7,
-                    "ts": 1000.0 * (2 * index + call),
+                    "ts": 1000.0 * (calls * index + call),
                     "dur": 900.0 / (index + 1),
-                    "args": {"device": 0, "stream": 7, "correlation": 2 * index + call},
+                    "args": {"device": 0, "stream": 7, "correlation": calls * index + call},
                 }
             )
     properties = [{"id": 0, "name": "NVIDIA H200"}]

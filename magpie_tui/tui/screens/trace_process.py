@@ -76,7 +76,8 @@ class TraceProcess:
             if ours:
                 self._process = None
         if ours:
-            status = process.wait()
+            _end(process)
+            status = process.returncode
             self._deliver(
                 Refusal(
                     self._number,

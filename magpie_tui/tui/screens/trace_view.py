@@ -145,6 +145,11 @@ class TraceViewScreen(TraceActs):
         """True while an answer is awaited."""
         return self._asked is not None
 
+    @property
+    def is_answered(self) -> bool:
+        """True once the trace was read, or could not be."""
+        return self.choice.first_query in self._memory
+
     # The frame
 
     def subject(self) -> str:
@@ -155,10 +160,12 @@ class TraceViewScreen(TraceActs):
     def equivalent_command(self) -> Sequence[str] | None:
         """What prints the pane."""
         prepared = self.prepared
-        rows = 0
-        if prepared is not None and self.choice.pane in ("kernels", "gaps"):
-            rows = len(prepared.listings[listing_name(self.choice) if self.choice.pane == "kernels" else "gaps"].rows)
-        return command_of(self.choice, kernels=rows, gaps=rows)
+        kernels = gaps = 0
+        if prepared is not None and isinstance(prepared.report, KernelReport):
+            kernels = prepared.report.selection.top_k
+        elif prepared is not None and self.choice.pane == "gaps":
+            gaps = len(prepared.listings["gaps"].rows)
+        return command_of(self.choice, kernels=kernels, gaps=gaps)
 
     # Asking
 
@@ -251,7 +258,7 @@ class TraceViewScreen(TraceActs):
         elif self.base is not None:
             self._show_listing()
         elif isinstance(first, Refusal):
-            self._show_in_table(failure_text(first, self.choice), error=True)
+            self._show_in_table(failure_text(first, self.choice, self.app.size.width - 6), error=True)
         self.update_frame()
         self.refresh_bindings()
 
@@ -289,7 +296,10 @@ class TraceViewScreen(TraceActs):
             text.set_lines(summary_lines(found.report, width))
         elif isinstance(found, Refusal):
             text.set_lines(
-                [Content.assemble((line, "$error")) for line in failure_text(found, self.choice).split("\n")]
+                [
+                    Content.assemble((line, "$error" if place == 0 else ""))
+                    for place, line in enumerate(failure_text(found, self.choice, self.app.size.width - 6).split("\n"))
+                ]
             )
         else:
             self._ask(query)
@@ -298,7 +308,7 @@ class TraceViewScreen(TraceActs):
     def _show_listing(self) -> None:
         found = self._memory.get(self.choice.query)
         if isinstance(found, Refusal):
-            self._show_in_table(failure_text(found, self.choice), error=True)
+            self._show_in_table(failure_text(found, self.choice, self.app.size.width - 6), error=True)
         elif found is None:
             self._ask(self.choice.query)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -84,13 +85,16 @@ def reading_text(query: TraceQuery, progress: Reading | None, seconds: float) ->
     return f"reading {format_bytes(progress.done_bytes)} of {format_bytes(progress.total_bytes)}{left}"
 
 
-def failure_text(refusal: Refusal, choice: TraceChoice) -> str:
-    """Return why there is nothing to see, and what to do."""
-    lines = [refusal.message if refusal.path is None else f"{refusal.path}: {refusal.message}"]
+def failure_text(refusal: Refusal, choice: TraceChoice, width: int) -> str:
+    """Return why there is nothing to see, where, and what to do, in lines of so many cells."""
+    lines = [refusal.message]
+    if refusal.path is not None and refusal.path != choice.root:
+        lines.append(str(refusal.path))
     if refusal.hint:
         lines.append(refusal.hint)
     if "salvage" in refusal.hint and not choice.salvage:
         lines.append("w switches it on")
     if not refusal.hint.startswith("r "):
         lines.append("r reads again")
-    return "\n".join(map(printable, lines))
+    wrapped = [part for line in lines for part in textwrap.wrap(printable(line), max(20, width)) or [""]]
+    return "\n".join(wrapped)
