@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import DEVICE_CATEGORIES, UNNAMED, KeptTexts, OpInputs, ReadingFacts, TraceColumns, Track
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.decode import ChunkFacts, DecodedChunk, NewEntries
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_PLAIN_COLUMNS = ("phase", "ts_ns", "dur_ns", "device", "correlation", "external_id")
-_CODED_COLUMNS = ("category", "name", "track", "stream")
+_PLAIN_COLUMNS = {
+    "phase": "uint8",
+    "ts_ns": "int64",
+    "dur_ns": "int64",
+    "device": "int32",
+    "correlation": "int64",
+    "external_id": "int64",
+}
+_CODED_COLUMNS = {"category": "int16", "name": "int32", "track": "int32", "stream": "int16"}
+_FIRST_ROWS = 1 << 16
+_MOST_CODES = 2**15 - 1
 _TABLES = ("categories", "names", "tracks", "streams", "texts")
 
 
@@ -44,6 +54,32 @@ class _Dictionary:
         return table[codes]
 
 
+class _Growing:
+    """An array that rows are appended to; it grows by half, so that a column is never held twice for long."""
+
+    def __init__(self, dtype: str) -> None:
+        import numpy as np
+
+        self._array: npt.NDArray[Any] = np.empty(_FIRST_ROWS, dtype)
+        self._count = 0
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        """Append rows, cast to the column's type."""
+        import numpy as np
+
+        needed = self._count + len(values)
+        if needed > len(self._array):
+            larger = np.empty(max(needed, len(self._array) * 3 // 2), self._array.dtype)
+            larger[: self._count] = self._array[: self._count]
+            self._array = larger
+        self._array[self._count : needed] = values
+        self._count = needed
+
+    def rows(self) -> npt.NDArray[Any]:
+        """What was appended; the room behind it was never touched and takes no memory."""
+        return self._array[: self._count]
+
+
 @dataclass(slots=True)
 class _Totals:
     with_fraction: int = 0
@@ -54,7 +90,7 @@ class ColumnBuilder:
     """Takes chunks in file order."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[Any]] = {name: [] for name in (*_PLAIN_COLUMNS, *_CODED_COLUMNS)}
+        self._columns = {name: _Growing(dtype) for name, dtype in (_PLAIN_COLUMNS | _CODED_COLUMNS).items()}
         self._op_rows: list[Any] = []
         self._op_codes: list[Any] = []
         self._kept: list[tuple[Any, Any, bytes | memoryview]] = []
@@ -111,35 +147,27 @@ class ColumnBuilder:
         self._texts_in_times += facts.times_as_text
 
     def finish(self, path: Path, metadata: dict[str, object]) -> TraceColumns:
-        """Join the chunks; the builder is empty afterwards."""
+        """Make the columns of what was added.
+
+        Raises:
+            UserInputError: There are more categories or streams than any profiler writes.
+        """
         import numpy as np
 
-        def joined(name: str, dtype: Any) -> Any:
-            parts = self._columns.pop(name)
-            return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
-
+        for table in ("categories", "streams"):
+            if len(self._dictionaries[table].values) > _MOST_CODES:
+                raise UserInputError(f"more than {_MOST_CODES:,} {table}: this is no trace of a profiler", path=path)
+        columns: dict[str, Any] = {name: column.rows() for name, column in self._columns.items()}
         tracks = [Track(pid, tid) for pid, tid in self._dictionaries["tracks"].values]
         categories = list(self._dictionaries["categories"].values)
-        category = joined("category", np.int16)
-        track = joined("track", np.int32)
-        device = joined("device", np.int32)
-        fill_device(device, category, track, categories, tracks)
+        fill_device(columns["device"], columns["category"], columns["track"], categories, tracks)
         op_rows = np.concatenate(self._op_rows) if self._op_rows else np.empty(0, np.int32)
         op_codes = np.concatenate(self._op_codes) if self._op_codes else np.empty((0, 4), np.int32)
         texts = [text.decode("utf-8", "replace") for text in self._dictionaries["texts"].values]
         return TraceColumns(
             path=path,
             metadata=metadata,
-            phase=joined("phase", np.uint8),
-            category=category,
-            name=joined("name", np.int32),
-            track=track,
-            ts_ns=joined("ts_ns", np.int64),
-            dur_ns=joined("dur_ns", np.int64),
-            device=device,
-            stream=joined("stream", np.int16),
-            correlation=joined("correlation", np.int64),
-            external_id=joined("external_id", np.int64),
+            **columns,
             categories=categories,
             names=list(self._dictionaries["names"].values),
             tracks=tracks,

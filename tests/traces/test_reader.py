@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,35 @@ def test_names_first_met_in_a_chunk_that_is_not_used(tmp_path: Path, monkeypatch
         monkeypatch.setattr(reader, "Framer", lambda size=size: Framer(chunk_bytes=size))
         path.write_text(json.dumps(items))
         assert fast_rows(read_columns(path, service=LocalService())) == naive_rows(json.dumps(items))
+
+
+def test_memory_of_a_grown_trace(tmp_path: Path) -> None:
+    """Columns take at most 60 bytes an event, and reading adds a constant to them, whatever the size of the text."""
+    path = tmp_path / "t.json"
+    body = ",\n".join(json.dumps(item) for item in many(20_000))
+    with path.open("w") as file:
+        file.write("[")
+        file.write(",\n".join([body] * 12))
+        file.write("]")
+    code = (
+        "import resource, sys; from pathlib import Path; from magpie_tui.traces.reader import read_columns\n"
+        "columns = read_columns(Path(sys.argv[1]))\n"
+        "own, readers = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
+        "print(len(columns), own, readers)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    count, own_kb, readers_kb = map(int, done.stdout.split())
+    assert count == 480_000
+    assert readers_kb > 0
+    assert own_kb * 1024 < 60 * count + 150_000_000
+    assert readers_kb * 1024 < 150_000_000
+    columns = read_columns(path)
+    names = ("phase", "category", "name", "track", "ts_ns", "dur_ns", "device", "stream", "correlation", "external_id")
+    assert sum(getattr(columns, name).nbytes for name in names) <= 60 * count
+
+
+def test_more_categories_than_a_profiler_writes(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"ph": "X", "cat": f"c{index}", "ts": 1} for index in range(33_000)]))
+    with pytest.raises(UserInputError, match="categories"):
+        read_columns(path)
