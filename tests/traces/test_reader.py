@@ -272,7 +272,8 @@ def test_memory_of_a_grown_trace(tmp_path: Path) -> None:
     code = (
         "import resource, sys; from pathlib import Path; from magpie_tui.traces.reader import read_columns\n"
         "columns = read_columns(Path(sys.argv[1]))\n"
-        "own = next(line for line in Path('/proc/self/status').read_text().splitlines() if 'VmHWM' in line).split()[1]\n"
+        "status = Path('/proc/self/status').read_text()\n"
+        "own = status.split('VmHWM:')[1].split()[0]\n"
         "print(len(columns), own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
