@@ -89,6 +89,10 @@ class RunScreen(RunActs):
         """Show what is known of ``run_shown`` now."""
         raise NotImplementedError
 
+    def action_turn_pane(self, by: int) -> None:
+        """Show the next (1) or the previous (-1) log."""
+        raise NotImplementedError
+
     def chosen_runs(self) -> list[Run]:
         """Return the runs that an action is meant for."""
         return [] if self.run_shown is None else [self.run_shown]
