@@ -47,7 +47,14 @@ PLACES: tuple[Place, ...] = (
     ),
     Place("5", "experiments", "Experiments", "Exper", "paired serving runs and their verdict"),
     Place("6", "workspaces", "Workspaces", "Works", "results on disk", f"{_SCREENS}.workspaces:WorkspacesScreen"),
-    Place("7", "configs", "Configs", "Conf", "config files, checked as they are written", None, ("config", "new")),
+    Place(
+        "7",
+        "configs",
+        "Configs",
+        "Conf",
+        "config files, checked as they are written",
+        f"{_SCREENS}.configs:ConfigsScreen",
+    ),
     Place("8", "machine", "Machine", "Mach", "GPUs, who uses them, tools, disk", f"{_SCREENS}.machine:MachineScreen"),
 )
 

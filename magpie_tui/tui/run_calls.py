@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from magpie_tui.processes.usage import TreeUsage
+    from magpie_tui.runs.launch import LaunchRequest
     from magpie_tui.runs.model import Run
 
 
@@ -43,11 +44,20 @@ def _remove(run: Run) -> None:
     remove_run(run)
 
 
-def _start_again(run: Run) -> Run:
+def _start(request: LaunchRequest) -> Run:
     from magpie_tui.basics.errors import MachineError
-    from magpie_tui.runs.launch import LaunchRequest, launch
+    from magpie_tui.runs.launch import launch
 
-    started = launch(
+    started = launch(request)
+    if started.is_over and started.started_at is None:
+        raise MachineError(f"the run could not start: {started.reason}", path=started.directory)
+    return started
+
+
+def _start_again(run: Run) -> Run:
+    from magpie_tui.runs.launch import LaunchRequest
+
+    return _start(
         LaunchRequest(
             kind=run.kind,
             label=run.label,
@@ -58,9 +68,6 @@ def _start_again(run: Run) -> Run:
             detach=True,
         )
     )
-    if started.is_over and started.started_at is None:
-        raise MachineError(f"the run could not start: {started.reason}", path=started.directory)
-    return started
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class RunCalls:
         count_processes: How many processes stopping it would end.
         kill: End it without grace and return a sentence about it.
         remove: Delete state and logs of a run that is over.
+        start: Start a new run.
         start_again: Start the same command as a new run, with the environment of this process.
     """
 
@@ -82,3 +90,4 @@ class RunCalls:
     kill: Callable[[Run], str] = _kill
     remove: Callable[[Run], None] = _remove
     start_again: Callable[[Run], Run] = _start_again
+    start: Callable[[LaunchRequest], Run] = _start

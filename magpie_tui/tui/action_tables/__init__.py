@@ -13,5 +13,7 @@ TABLES: tuple[str, ...] = (
     "workspaces",
     "candidates",
     "trace",
+    "configs",
+    "launch",
 )
 """Modules, in the order in which help and documentation show them."""
