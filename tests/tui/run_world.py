@@ -100,9 +100,11 @@ async def run_screen(pilot: Pilot[None], *keys: str, complete: bool = True) -> R
     assert isinstance(screen, RunScreen)
 
     def read() -> bool:
-        news = screen.news
-        log = screen.query_one(RunLog)
-        return news is not None and news.complete and log.log_view.path is not None
+        news, run, path = screen.news, screen.run_shown, screen.query_one(RunLog).log_view.path
+        if news is None or run is None or path is None or news.run_id != run.id or not news.complete:
+            return False
+        lines = path.read_bytes().count(b"\n") if path.exists() else 0
+        return path.parent == run.directory and screen.query_one(RunLog).log_view.line_count == lines
 
     if complete:
         await wait_until(pilot, read, "the files of the run")

@@ -130,15 +130,14 @@ def steps_line(view: RunView, width: int) -> str:
         return "reading"
     if not news.steps:
         return "none told" if view.run.is_over else "none told yet"
-    words = [printable(step_text(step, view.end)) for step in news.steps]
+    last = news.steps[-1]
     if not view.run.is_over:
-        last = news.steps[-1]
-        words[-1] = printable(step_text(replace(last, name=last.name.upper()), view.end))
-    shown = [words[-1]]
-    hidden = news.steps_forgotten + len(words) - 1
-    for word in reversed(words[:-1]):
-        line = " > ".join([word, *shown])
-        if cell_len(line) + (16 if hidden > 1 else 0) > width:
+        last = replace(last, name=last.name.upper())
+    shown = [printable(step_text(last, view.end))]
+    hidden = news.steps_forgotten + len(news.steps) - 1
+    for step in reversed(news.steps[:-1]):
+        word = printable(step_text(step, view.end))
+        if cell_len(" > ".join([word, *shown])) + (16 if hidden > 1 else 0) > width:
             break
         shown.insert(0, word)
         hidden -= 1

@@ -31,8 +31,16 @@ class RunSummary(TextLines, can_focus=False):
     RunSummary { height: 5; overflow: hidden; }
     """
 
+    _view: RunView | None = None
+
+    def on_resize(self) -> None:
+        """Lay the lines out for the new width."""
+        if self._view is not None:
+            self.show(self._view)
+
     def show(self, view: RunView) -> None:
         """Show what is known of a run; lines that stay the same are not painted."""
+        self._view = view
         count = 3 if self.screen.has_class("-low") else 5
         self.set_lines(summary_lines(view, max(1, self.size.width or self.app.size.width), count))
 

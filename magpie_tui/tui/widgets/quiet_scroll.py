@@ -37,7 +37,20 @@ class QuietScroll(ScrollView):
         if thumb != self._thumb:
             self._thumb = thumb
             self.vertical_scrollbar.window_virtual_size = total
-            self.vertical_scrollbar.position = self.scroll_y
+            # Whole cells: the bar looks the same in whatever steps the content grew.
+            self.vertical_scrollbar.position = thumb[0] * total / height
+
+    def on_resize(self) -> None:
+        """The bar is as high as the widget."""
+        self._place_thumb_anew()
+
+    def watch_show_vertical_scrollbar(self, _shown: bool) -> None:
+        """A bar that has just appeared stands at the top, wherever the view is."""
+        self.call_after_refresh(self._place_thumb_anew)
+
+    def _place_thumb_anew(self) -> None:
+        self._thumb = None
+        self._place_thumb()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Move the bar by whole cells and let the widget paint."""
