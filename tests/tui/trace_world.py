@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from magpie_tui.tui.app import MagpieApp
 from magpie_tui.tui.screens.trace_process import TraceProcess
-from magpie_tui.tui.screens.trace_query import Answer, Reading, Reply, TraceQuery, answer
+from magpie_tui.tui.screens.trace_query import Answer, Reading, Refusal, Reply, TraceQuery, answer
 from magpie_tui.tui.screens.trace_view import TraceViewScreen
 from tests.conftest import PROJECT_ROOT
 from tests.tui.support import wait_until
@@ -55,9 +55,9 @@ class Hanging(TraceProcess):
         self._give = deliver
 
     def ask(self, query: TraceQuery) -> int:
-        """Say something."""
+        """Say something from which no time left can be told."""
         self._number += 1
-        threading.Thread(target=self._give, args=(Reading(self._number, 412_000_000, 1_530_000_000),)).start()
+        threading.Thread(target=self._give, args=(Reading(self._number, 41_200_000, 1_530_000_000),)).start()
         return self._number
 
 
@@ -120,3 +120,19 @@ def write_trace(path: Path, names: list[str], *, calls: int = 2, cut: bool = Fal
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text[: len(text) * 2 // 3] if cut else text, encoding="utf-8")
     return path
+
+
+class Refusing(TraceProcess):
+    """Refuses every question."""
+
+    def __init__(self, deliver: Callable[[Reply], None]) -> None:
+        super().__init__(deliver)
+        self._give = deliver
+
+    def ask(self, query: TraceQuery) -> int:
+        """Refuse."""
+        self._number += 1
+        hint = "use --salvage to work with the events before that place, or copy the trace again"
+        refusal = Refusal(self._number, "the trace is cut off inside the event at byte 799,962", hint, query.root)
+        threading.Thread(target=self._give, args=(refusal,)).start()
+        return self._number

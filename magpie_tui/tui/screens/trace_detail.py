@@ -42,8 +42,8 @@ def us(value: float | None) -> str:
 
 def kernel_lines(report: KernelReport, kernel: RankedKernel, width: int, *, ascii_only: bool) -> list[Line]:
     """Everything about one row of the ranking: its time, variants, ranks, stages, shapes."""
-    lines = fact("kernel", kernel.name, width)
-    lines += _time_facts(kernel.calls, kernel.untimed_calls, kernel.self_us, kernel.mean_us, kernel, width)
+    lines = _time_facts(kernel.calls, kernel.untimed_calls, kernel.self_us, kernel.mean_us, kernel, width)
+    lines += fact("kernel", kernel.name, width)
     if len(kernel.variants) == 1:
         if kernel.variants[0].name != kernel.name:
             lines += fact("exact", kernel.variants[0].name, width)
@@ -62,10 +62,10 @@ def kernel_lines(report: KernelReport, kernel: RankedKernel, width: int, *, asci
 
 def exact_lines(report: KernelReport, item: NameStatistics, width: int, *, ascii_only: bool) -> list[Line]:
     """Everything about one exact name."""
-    lines = fact("kernel", item.name, width)
     timed = item.calls - item.untimed
     mean = item.clipped_us / timed if timed else None
-    lines += _time_facts(item.calls, item.untimed, item.self_us, mean, item, width)
+    lines = _time_facts(item.calls, item.untimed, item.self_us, mean, item, width)
+    lines += fact("kernel", item.name, width)
     lines += stage_lines(item.per_stage_us, item.self_us, width, ascii_only=ascii_only)
     lines += shape_lines(item.shapes, None if item.shapes else "shape_unavailable", width)
     return lines
