@@ -18,6 +18,10 @@ else
   printf '\n--- The C++ pair is left out: there is no g++ here\n'
 fi
 
+step "The kernels of a trace recorded on an H200, ranked" \
+     "magpie-tui trace kernels examples/traces/h200_eager_rank-0.pt.trace.json.gz --top-k 5"
+magpie-tui trace kernels examples/traces/h200_eager_rank-0.pt.trace.json.gz --top-k 5
+
 step "What lies there now" "magpie-tui workspaces list $results"
 magpie-tui workspaces list "$results"
 

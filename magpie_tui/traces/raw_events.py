@@ -10,9 +10,9 @@ import msgspec
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.careful import CarefulReader, DamagedEventError
-from magpie_tui.traces.containers import Progress, open_stream
+from magpie_tui.traces.containers import ByteStream, Progress, open_stream
 from magpie_tui.traces.decode import ChunkDecoder, DecodedChunk, MalformedChunkError
-from magpie_tui.traces.framing import Framer
+from magpie_tui.traces.framing import FormatError, Framer
 from magpie_tui.traces.repair import repaired_json
 
 
@@ -55,9 +55,18 @@ def event_texts(
         UserInputError: The file can't be read, or an event is damaged and ``salvage`` is off.
         ReadingCancelled: ``cancelled`` said so.
     """
+    with open_stream(path, progress) as stream:
+        try:
+            yield from _lists(stream, salvage=salvage, cancelled=cancelled)
+        except FormatError as error:
+            raise UserInputError(f"no events can be read: {error}", path=path) from error
+        except DamagedEventError as error:
+            raise UserInputError(f"the event at byte {error.offset:,} is damaged ({error})", path=path) from error
+
+
+def _lists(stream: ByteStream, *, salvage: bool, cancelled: Callable[[], bool] | None) -> Iterator[list[msgspec.Raw]]:
     from magpie_tui.traces.reader import ReadingCancelled
 
-    stream = open_stream(path, progress)
     framer, decoder = Framer(), _TextDecoder()
     ready: list[list[msgspec.Raw]] = []
 
@@ -65,26 +74,23 @@ def event_texts(
         ready.append(cast("list[msgspec.Raw]", chunk))
 
     careful: CarefulReader | None = None
-    try:
-        for frame in framer.frames(stream.blocks):
-            if cancelled is not None and cancelled():
-                raise ReadingCancelled
-            if careful is None and not frame.last:
-                try:
-                    yield decoder.decode(frame.data)
-                    continue
-                except MalformedChunkError:
-                    pass
-            if careful is None:
-                # The reader hands chunks through without looking into them.
-                stand_in = cast("ChunkDecoder", decoder)
-                careful = CarefulReader(stand_in, take, salvage, framer.separator, frame.offset)
-            if frame.last:
-                careful.finish(frame.data)
-            else:
-                careful.feed(frame.data)
-            yield from ready
-            ready.clear()
-            careful = None if careful.aligned else careful
-    except DamagedEventError as error:
-        raise UserInputError(f"the event at byte {error.offset:,} is damaged ({error})", path=path) from error
+    for frame in framer.frames(stream.blocks):
+        if cancelled is not None and cancelled():
+            raise ReadingCancelled
+        if careful is None and not frame.last:
+            try:
+                yield decoder.decode(frame.data)
+                continue
+            except MalformedChunkError:
+                pass
+        if careful is None:
+            # The reader hands chunks through without looking into them.
+            stand_in = cast("ChunkDecoder", decoder)
+            careful = CarefulReader(stand_in, take, salvage, framer.separator, frame.offset)
+        if frame.last:
+            careful.finish(frame.data)
+        else:
+            careful.feed(frame.data)
+        yield from ready
+        ready.clear()
+        careful = None if careful.aligned else careful
