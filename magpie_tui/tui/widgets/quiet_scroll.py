@@ -30,7 +30,7 @@ class QuietScroll(ScrollView):
         self._place_thumb()
 
     def _place_thumb(self) -> None:
-        if not self.show_vertical_scrollbar:
+        if not self.show_vertical_scrollbar or not self.size.height:
             return
         height, total = self.size.height, max(1, self.virtual_size.height)
         thumb = (round(self.scroll_y * height / total), max(1, round(height * height / total)))
