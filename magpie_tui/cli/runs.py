@@ -78,6 +78,7 @@ def show(run_id: _RunId, output_dir: _OutputDirs = None, list_format: _Format = 
     Example: magpie-tui runs show 20261202_140211
     """
     from magpie_tui.runs.live import live_usage, usage_text, usage_to_json
+    from magpie_tui.runs.news import read_headline
     from magpie_tui.runs.steps import read_steps
     from magpie_tui.runs.store import find_run, survivors
     from magpie_tui.runs.words import run_facts, run_to_json, step_to_json, steps_text
@@ -90,6 +91,7 @@ def show(run_id: _RunId, output_dir: _OutputDirs = None, list_format: _Format = 
         **run_to_json(run, now),
         "steps": [step_to_json(step) for step in steps],
         "usage": usage and usage_to_json(usage),
+        "headline": read_headline(run),
     }
     left = [identity.pid for identity in survivors(run)] if run.state.value == "lost" else []
     if wants_json(list_format):
@@ -97,6 +99,7 @@ def show(run_id: _RunId, output_dir: _OutputDirs = None, list_format: _Format = 
         return
     facts = run_facts(run, now)
     facts["steps"] = steps_text(steps, run, now)
+    facts["result"] = value["headline"]
     if usage is not None:
         facts["cost"] = usage_text(usage)
     if left:

@@ -33,6 +33,15 @@ class RunState(str, Enum):
 OVER = frozenset({RunState.ended, RunState.failed, RunState.stopped, RunState.lost})
 
 
+def amount_text(done: float, total: float | None) -> str:
+    """How much is done: ``706 of 1,280``, ``9.5 of 15``, ``706``."""
+
+    def number(value: float) -> str:
+        return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.1f}"
+
+    return number(done) if total is None else f"{number(done)} of {number(total)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """One event: how far a run is.
@@ -56,7 +65,7 @@ class Progress:
         """``block 3 of 10``, ``706 of 1,280 requests`` or just the step."""
         if self.done is None:
             return self.step
-        amount = f"{self.done:,g}" if self.total is None else f"{self.done:,g} of {self.total:,g}"
+        amount = amount_text(self.done, self.total)
         return f"{self.step}: {amount} {self.unit}".rstrip() if self.unit else f"{self.step} {amount}"
 
 

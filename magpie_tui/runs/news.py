@@ -77,6 +77,14 @@ class RunFollower:
         )
 
 
+def read_headline(run: Run) -> str | None:
+    """Return what came out of a run in a line, from its workspace; None while it goes on and where there is none."""
+    from magpie_tui.workspaces.browse import summarize
+
+    summary = summarize(run.workspace) if run.is_over and run.workspace is not None else None
+    return None if summary is None else summary.headline or None
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size

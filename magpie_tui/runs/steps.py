@@ -8,7 +8,7 @@ from pathlib import Path
 
 from magpie_tui.processes.tail import CHUNK_BYTES, FileTail
 from magpie_tui.runs.events import parse_event
-from magpie_tui.runs.model import Progress
+from magpie_tui.runs.model import Progress, amount_text
 
 MOST_STEPS = 500
 """Steps that are kept; of a run with more the first ones are forgotten, and counted."""
@@ -49,7 +49,7 @@ class Step:
         if self.done is None:
             return ""
         unit = f" {self.unit}" if self.unit else ""
-        return f"{self.done:,g}{unit}" if self.total is None else f"{self.done:,g} of {self.total:,g}{unit}"
+        return amount_text(self.done, self.total) + unit
 
     def took_s(self, end: datetime | None) -> float | None:
         """Return how long it took, or has been taking at ``end`` (the end of the run, or now)."""

@@ -24,6 +24,12 @@ def _usage(run: Run) -> TreeUsage | None:
     return live_usage(run)
 
 
+def _headline(run: Run) -> str | None:
+    from magpie_tui.runs.news import read_headline
+
+    return read_headline(run)
+
+
 def _count_processes(run: Run) -> int:
     from magpie_tui.runs.live import count_processes
 
@@ -77,6 +83,7 @@ class RunCalls:
     Attributes:
         read: The run as its files say now.
         usage: What its processes cost now; None when it is over or cannot be seen.
+        headline: What came out of it in a line; None when nothing did.
         count_processes: How many processes stopping it would end.
         kill: End it without grace and return a sentence about it.
         remove: Delete state and logs of a run that is over.
@@ -86,6 +93,7 @@ class RunCalls:
 
     read: Callable[[Run], Run] = _read
     usage: Callable[[Run], TreeUsage | None] = _usage
+    headline: Callable[[Run], str | None] = _headline
     count_processes: Callable[[Run], int] = _count_processes
     kill: Callable[[Run], str] = _kill
     remove: Callable[[Run], None] = _remove

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +17,14 @@ from magpie_tui.processes.usage import read_tree_usage
 from magpie_tui.runs.flags import FLAG_PATTERNS, MOST_BYTES, FlagReader
 from magpie_tui.runs.launch import LaunchRequest, launch
 from magpie_tui.runs.live import count_processes, live_usage, usage_text
+from magpie_tui.runs.model import Run
+from magpie_tui.runs.news import read_headline
 from magpie_tui.runs.read import read_run
 from magpie_tui.runs.steps import MOST_STEPS, StepReader, read_steps
 from magpie_tui.runs.store import stop_run
 from magpie_tui.runs.words import cost_text, step_text
 from tests.process_helpers import Family, wait_for
+from tests.workspaces.samples import our_compare
 
 START = datetime(2026, 12, 2, 14, 0, tzinfo=timezone.utc)
 
@@ -125,6 +131,24 @@ time.sleep(600)
 """
 
 
+def show(run: Run) -> dict[str, Any]:
+    """What ``runs show`` prints of a run."""
+    command = [sys.executable, "-m", "magpie_tui", "runs", "show", run.id, "--json", "-o", str(run.output_dir)]
+    value: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return value
+
+
+def test_the_headline_of_a_run_is_that_of_its_results(tmp_path: Path) -> None:
+    run = read_run(tmp_path / "20261202_140211_aaaa")
+    assert read_headline(run) is None
+    workspace = tmp_path / "compare_pa_20261202_140211"
+    workspace.mkdir()
+    assert read_headline(replace(run, workspace=workspace)) is None
+    our_compare().write(workspace)
+    assert "correct" in (read_headline(replace(run, workspace=workspace)) or "")
+    assert read_headline(replace(run, workspace=tmp_path / "gone")) is None
+
+
 def test_costs_of_a_live_run_and_of_one_that_is_over(tmp_path: Path, family: Family) -> None:
     run = launch(
         LaunchRequest("test", "busy", (sys.executable, "-c", BUSY), tmp_path / "results", tmp_path, detach=True)
@@ -137,12 +161,16 @@ def test_costs_of_a_live_run_and_of_one_that_is_over(tmp_path: Path, family: Fam
     assert "-c" in usage.processes[0].command and usage.processes[0].pid == run.pid
     assert usage_text(usage, 0.5).startswith("2 processes, 2 threads, ")
     assert usage.cores_since(None) is None and usage.cores_since(usage) is None
+    shown = show(run)
+    assert shown["usage"]["processes"] == 2 and shown["steps"] == [] and shown["headline"] is None
     stop_run(run, 5.0)
     over = read_run(run.directory)
     assert live_usage(over) is None and count_processes(over) == 0
     assert over.cpu_s is not None and over.cpu_s >= 0.3
     assert over.peak_bytes is not None and over.peak_bytes > 5_000_000
     assert (cost_text(over) or "").endswith("MB")
+    shown = show(run)
+    assert (shown["usage"], shown["cpu_s"], shown["peak_bytes"]) == (None, over.cpu_s, over.peak_bytes)
 
 
 def test_usage_of_a_process_that_is_gone() -> None:

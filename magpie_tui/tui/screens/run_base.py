@@ -41,6 +41,7 @@ class Seen:
         news: What they say; None when they were not looked at.
         usage: What that run costs; None when that was not read.
         usage_read: Whether it was to be read.
+        headline: What came out of it, when it is over.
         took_s: How long the look took.
     """
 
@@ -49,6 +50,7 @@ class Seen:
     news: RunNews | None
     usage: TreeUsage | None
     usage_read: bool
+    headline: str | None
     took_s: float
 
 
@@ -71,6 +73,7 @@ class RunScreen(RunActs):
         self.paused = False
         self.news: RunNews | None = None
         self._follower: RunFollower | None = None
+        self._headline: str | None = None
         self._usage: TreeUsage | None = None
         self._cores: float | None = None
         self._usage_at = float("-inf")
@@ -142,7 +145,7 @@ class RunScreen(RunActs):
         """Show another run, or the same one as it is now."""
         before, self.run_shown = self.run_shown, run
         if run is None or before is None or run.directory != before.directory:
-            self.news = self._follower = self._usage = self._cores = None
+            self.news = self._follower = self._usage = self._cores = self._headline = None
             self._usage_at = float("-inf")
             if run is not None:
                 self.look()
@@ -198,12 +201,13 @@ class RunScreen(RunActs):
         began = time.monotonic()
         calls = self.magpie.services.run_calls
         runs = tuple(calls.read(item) for item in live)
-        news = usage = None
+        news = usage = headline = None
         if run is not None:
             follower = follower if follower is not None else RunFollower(run)
             news = follower.look()
             usage = calls.usage(run) if usage_due else None
-        seen = Seen(runs, follower, news, usage, usage_due, time.monotonic() - began)
+            headline = calls.headline(run)
+        seen = Seen(runs, follower, news, usage, usage_due, headline, time.monotonic() - began)
         self.post_message(self.Looked(seen))
 
     @on(Looked)
@@ -222,7 +226,8 @@ class RunScreen(RunActs):
                 self.look()
             return
         self._follower = seen.follower
-        changed = seen.news != self.news
+        changed = seen.news != self.news or seen.headline != self._headline
+        self._headline = seen.headline
         self.news = seen.news
         if seen.usage_read:
             self._cores = seen.usage.cores_since(self._usage) if seen.usage is not None else None
@@ -248,6 +253,7 @@ class RunScreen(RunActs):
             run=self.run_shown,
             now=self.magpie.services.now(),
             news=self.news,
+            headline=self._headline,
             usage=None if self.run_shown.is_over else self._usage,
             cores=self._cores,
             machine=None if reading is None else reading.machine,

@@ -44,6 +44,7 @@ class RunView:
         machine: The machine as it was read last.
         now: The time.
         paused: Nothing is updated.
+        headline: What came out of it; None when nothing did.
     """
 
     run: Run
@@ -53,6 +54,7 @@ class RunView:
     cores: float | None = None
     machine: Machine | None = field(default=None, repr=False)
     paused: bool = False
+    headline: str | None = None
 
     @property
     def end(self) -> datetime | None:
@@ -88,7 +90,7 @@ def summary_lines(view: RunView, width: int, count: int) -> list[Content]:
         says = ("says", printable(says_text(run) or ("nothing" if run.is_over else "nothing yet")), "")
     costs = ("costs", cost_line(view, width - LABEL), "")
     flags = ("flags", flags_line(view), "$warning" if _flag_count(view) else "$quiet")
-    result = ("result", _result(run), "" if run.workspace else "$quiet")
+    result = ("result", _result(view), "" if run.workspace else "$quiet")
     told = bool(view.news and view.news.steps)
     if count >= 5:
         lines = [steps, says, costs, flags, result]
@@ -114,13 +116,16 @@ def _why(view: RunView) -> str:
     return printable(run.reason or "") + hint
 
 
-def _result(run: Run) -> str:
+def _result(view: RunView) -> str:
+    """Where the results are, and what they say."""
+    run = view.run
+    headline = f"   {printable(view.headline)}" if view.headline else ""
     if run.workspace is None:
         return "none" if run.is_over else "none yet"
     try:
-        return printable(run.workspace.relative_to(run.output_dir.parent))
+        return printable(run.workspace.relative_to(run.output_dir.parent)) + headline
     except ValueError:
-        return printable(run.workspace)
+        return printable(run.workspace) + headline
 
 
 def steps_line(view: RunView, width: int) -> str:
@@ -206,6 +211,7 @@ def detail_lines(view: RunView, width: int) -> list[Content]:
     """The facts that ``runs show`` prints, the steps, and the processes."""
     lines: list[Content] = []
     facts = run_facts(view.run, view.now)
+    facts["result"] = view.headline
     if view.usage is not None:
         facts["cost"] = cost_line(view)
     for what, value in facts.items():
@@ -214,9 +220,9 @@ def detail_lines(view: RunView, width: int) -> list[Content]:
         text = "none" if value is None else printable(value)
         lines += _wrapped(what, text, width)
     if view.news is not None and view.news.steps:
-        lines += [Content(""), _heading("Steps"), *_step_lines(view)]
+        lines += [Content(""), _heading("Steps"), *_step_lines(view, width)]
     if view.usage is not None and view.usage.processes:
-        lines += [Content(""), _heading("Processes"), *_process_lines(view.usage)]
+        lines += [Content(""), _heading("Processes"), *_process_lines(view.usage, width)]
     return lines
 
 
@@ -246,7 +252,11 @@ def _pieces(text: str, room: int) -> list[str]:
     return [*pieces, text]
 
 
-def _step_lines(view: RunView) -> list[Content]:
+def _cut(line: str, width: int) -> str:
+    return line if cell_len(line) <= width else set_cell_size(line, max(0, width - 1)) + ">"
+
+
+def _step_lines(view: RunView, width: int) -> list[Content]:
     assert view.news is not None
     steps = view.news.steps
     lines = []
@@ -258,7 +268,8 @@ def _step_lines(view: RunView) -> list[Content]:
         name = set_cell_size(shorten_middle(printable(step.name), widest), widest)
         amount = set_cell_size(printable(step.amount), amounts)
         took = f"{format_clock(step.took_s(view.end)):>8}"
-        lines.append(Content(f"{name}  {took}  {progress_bar(step)}  {amount}  {printable(step.message)}".rstrip()))
+        line = f"{name}  {took}  {progress_bar(step)}  {amount}  {printable(step.message)}"
+        lines.append(Content(_cut(line.rstrip(), width)))
     return lines
 
 
@@ -271,12 +282,13 @@ def progress_bar(step: Step) -> str:
     return f"[{'#' * full}{'.' * (BAR - full)}]"
 
 
-def _process_lines(usage: TreeUsage) -> list[Content]:
+def _process_lines(usage: TreeUsage, width: int) -> list[Content]:
     lines = [Content.assemble((f"{'pid':>8}  {'CPU':>10}  {'in RAM':>9}  {'threads':>7}  command", "$quiet"))]
     for process in usage.processes[:MOST_PROCESSES]:
         command = printable(process.command or f"[{process.name}]")
         numbers = f"{cpu_text(process.cpu_s):>10}  {format_bytes(process.resident_bytes):>9}  {process.threads:>7}"
-        lines.append(Content(f"{process.pid:>8}  {numbers}  {'  ' * min(process.depth, 8)}{command}"))
+        line = f"{process.pid:>8}  {numbers}  {'  ' * min(process.depth, 8)}{command}"
+        lines.append(Content(_cut(line, width)))
     if len(usage.processes) > MOST_PROCESSES:
         lines.append(Content.assemble((f"and {len(usage.processes) - MOST_PROCESSES:,} more", "$quiet")))
     return lines
