@@ -1,69 +1,186 @@
-"""Actions of the place Configs: the list, and one config on a screen of its own."""
+"""Actions of the place Configs: the list, one config, two compared, the editor."""
 
 from __future__ import annotations
 
-from magpie_tui.tui.actions import Action
+from magpie_tui.tui.actions import Action, Effect
+
+
+def _config(
+    name: str,
+    target: str,
+    method: str,
+    keys: tuple[str, ...],
+    title: str,
+    description: str,
+    *,
+    label: str = "",
+    effect: Effect = "looks",
+) -> Action:
+    return Action(f"configs.{name}", target, method, keys, title, description, "configs", label=label, effect=effect)
+
+
+def _edit(
+    name: str,
+    target: str,
+    method: str,
+    keys: tuple[str, ...],
+    title: str,
+    description: str,
+    *,
+    label: str = "",
+    effect: Effect = "looks",
+) -> Action:
+    return Action(f"edit.{name}", target, method, keys, title, description, "edit", label=label, effect=effect)
+
 
 ACTIONS: tuple[Action, ...] = (
-    Action(
-        "configs.edit_config",
-        "ConfigScreen",
-        "edit_config",
-        ("o",),
-        "edit the config",
-        "Open the config in $EDITOR, and check it again afterwards.",
-        "configs",
-        label="edit",
-    ),
-    Action(
-        "configs.launch_config",
+    _config(
+        "launch_config",
         "ConfigScreen",
         "launch_config",
         ("L",),
-        "launch from the config",
-        "Open the form that starts analyze or compare from this kernel config.",
-        "configs",
+        "start a run from the config",
+        "Open the form that starts a run from this config; it asks before anything happens.",
         label="launch",
         effect="starts",
     ),
-    Action(
-        "configs.diff_configs",
+    _config(
+        "edit_config",
+        "ConfigScreen",
+        "edit_config",
+        ("o",),
+        "edit the config in $EDITOR",
+        "Hand the terminal to $EDITOR, on the line of the problem; afterwards the config is checked again.",
+        label="$EDITOR",
+    ),
+    _config(
+        "edit_here",
+        "ConfigScreen",
+        "edit_here",
+        ("E",),
+        "edit the config here",
+        "Edit the config on a screen of this program, checked while it is typed; ctrl+s saves.",
+        label="edit",
+        effect="writes",
+    ),
+    _config(
+        "copy_path",
+        "ConfigScreen",
+        "copy_path",
+        (),
+        "copy the path",
+        "Copy the path of the config.",
+    ),
+    _config(
+        "diff_configs",
         "ConfigsScreen",
         "diff_configs",
         ("d",),
         "compare two configs",
         "Show in which effective values the two marked configs differ.",
-        "configs",
         label="diff",
     ),
-    Action(
-        "configs.next_pane",
+    _config(
+        "new_config",
+        "ConfigsScreen",
+        "new_config",
+        ("N",),
+        "copy a shipped config",
+        "Copy a config that comes with the program, with the sources that it names, to a new file.",
+        label="new",
+        effect="writes",
+    ),
+    _config(
+        "next_pane",
         "ConfigDetailScreen",
         "turn_pane(1)",
         ("right_square_bracket",),
         "show the next pane",
         "Show the next of text, effective values, review and twins.",
-        "configs",
         label="pane",
     ),
-    Action(
-        "configs.previous_pane",
+    _config(
+        "previous_pane",
         "ConfigDetailScreen",
         "turn_pane(-1)",
         ("left_square_bracket",),
-        "show the pane before",
-        "Show the pane before.",
-        "configs",
+        "show the previous pane",
+        "Show the previous of text, effective values, review and twins.",
     ),
-    Action(
-        "configs.write_twins",
+    _config(
+        "next_problem",
+        "ConfigDetailScreen",
+        "next_problem",
+        ("exclamation_mark",),
+        "go to the next problem",
+        "Go to the line of the next problem of the config.",
+        label="problem",
+    ),
+    _config(
+        "copy_pane",
+        "ConfigDetailScreen",
+        "copy_pane",
+        ("y",),
+        "copy the text of the pane",
+        "Copy the text of the config, or the twins with their proof.",
+        label="copy",
+    ),
+    _config(
+        "write_twins",
         "ConfigDetailScreen",
         "write_twins",
         ("W",),
         "write the twins",
-        "Write the clean and the profiled form of a benchmark config, after asking.",
-        "configs",
-        label="twins",
+        "Write the clean and the profiled form of a benchmark config, after showing where and asking.",
+        label="write twins",
         effect="writes",
     ),
+    _config(
+        "copy_difference",
+        "ConfigDifferenceScreen",
+        "copy_text",
+        ("y",),
+        "copy the difference of the configs",
+        "Copy the difference exactly as the command prints it.",
+        label="copy",
+    ),
+    _config(
+        "export_difference",
+        "ConfigDifferenceScreen",
+        "export_difference",
+        ("e",),
+        "export the difference of the configs",
+        "Write the difference to a file as the command prints it: text, json, csv or md.",
+        label="export",
+    ),
+    _edit(
+        "save",
+        "ConfigEditScreen",
+        "save_config",
+        ("ctrl+s",),
+        "save the config",
+        "Replace the file by what stands here; nothing is half-written.",
+        label="save",
+        effect="writes",
+    ),
+    _edit(
+        "close",
+        "ConfigEditScreen",
+        "close_editor",
+        ("escape",),
+        "leave the editor",
+        "Leave the editor; unsaved changes are asked about.",
+        label="close",
+    ),
+    _edit(
+        "next_problem",
+        "ConfigEditScreen",
+        "next_problem",
+        ("ctrl+n",),
+        "go to the next problem",
+        "Put the cursor where the next problem is.",
+        label="problem",
+    ),
+    _edit("undo", "ConfigEditor", "undo", ("ctrl+u",), "undo", "Take the last change back.", label="undo"),
+    _edit("redo", "ConfigEditor", "redo", ("ctrl+y",), "redo", "Make the change again that was taken back."),
 )

@@ -134,6 +134,10 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
     def show_item(self, item: str) -> None:
         """Put the cursor on a run (its id) or a workspace (its path) that another place asked to open."""
 
+    def action_launch_from_config(self) -> None:
+        """Go to the place Configs and choose the config to start a run from."""
+        self.magpie.open_in_place("configs", "launch:")
+
     @property
     def too_small(self) -> bool:
         """True when the terminal cannot show this screen."""

@@ -1,74 +1,81 @@
-"""One config: its text with the problems, the effective values, the review, the twins; and two configs compared."""
+"""One config: its text with the problems, the effective values, the review of this machine, the twins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
 from magpie_tui.basics.errors import MagpieTuiError
-from magpie_tui.basics.text import printable
-from magpie_tui.configs.check import FileCheck
+from magpie_tui.basics.text import plural, printable
 from magpie_tui.configs.positions import Problem
+from magpie_tui.configs.review import Review
 from magpie_tui.tui.actions import bindings_for
-from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
-from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.config_panes import (
-    PANES,
-    Line,
-    difference_lines,
-    effective_lines,
-    read_text,
-    review_lines,
+    ConfigText,
+    TwinView,
+    config_lines,
+    read_config,
+    read_effective,
+    read_review,
+    read_twins,
     twin_lines,
 )
-from magpie_tui.tui.screens.configs_base import ConfigScreen
+from magpie_tui.tui.screens.config_tables import (
+    EffectiveTable,
+    NumberedProblem,
+    ReviewTable,
+    problem_source,
+)
+from magpie_tui.tui.screens.configs_base import ConfigScreen, shown_path
+from magpie_tui.tui.screens.configs_find import look_at
 from magpie_tui.tui.screens.configs_reading import ConfigRow
+from magpie_tui.tui.screens.configs_watch import looks
+from magpie_tui.tui.screens.workspace_report_panes import Panes
+from magpie_tui.tui.seen import is_seen
 from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.table_pane import TablePane
-from magpie_tui.tui.widgets.table_source import ListSource, RowColumn
 from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-LOOK_EVERY_S = 2.0
-_COMMANDS = {"text": "check", "effective": "show", "review": "review", "twin": "twin"}
-_NumberedProblem = tuple[int, Problem]
+    from magpie_tui.configs.effective import EffectiveConfig
 
-PROBLEMS: tuple[RowColumn[_NumberedProblem], ...] = (
-    RowColumn[_NumberedProblem](id="line", title="line", kind="number", value=lambda row: row[1].line),
-    RowColumn[_NumberedProblem](
-        id="severity",
-        title="severity",
-        value=lambda row: row[1].severity,
-        tone=lambda row: "error" if row[1].severity == "error" else "warning",
-    ),
-    RowColumn[_NumberedProblem](
-        id="message",
-        title="message",
-        max_width=400,
-        fill=True,
-        shrink=False,
-        value=lambda row: row[1].text.removeprefix(f"{printable(row[1].place)}: {row[1].severity}: "),
-    ),
-)
+PANES = ("text", "effective", "review", "twin")
+_COMMANDS = {"text": "check", "effective": "show", "review": "review", "twin": "twin"}
 
 
 class PaneRead(Message):
-    """A thread has made the lines of a pane; ``check`` comes with the text."""
+    """A thread has read what a pane shows, or could not."""
 
-    def __init__(self, pane: str, lines: Sequence[Line], check: FileCheck | None = None) -> None:
+    def __init__(
+        self,
+        pane: str,
+        value: ConfigText | EffectiveConfig | Review | TwinView | None,
+        failure: MagpieTuiError | None = None,
+    ) -> None:
         super().__init__()
         self.pane = pane
-        self.lines = list(lines)
-        self.check = check
+        self.value = value
+        self.failure = failure
+
+
+class FileChanged(Message):
+    """The file has another content, or is gone."""
+
+    def __init__(self, gone: bool) -> None:
+        super().__init__()
+        self.gone = gone
 
 
 class ConfigDetailScreen(ConfigScreen):
@@ -81,27 +88,37 @@ class ConfigDetailScreen(ConfigScreen):
     BINDINGS: ClassVar[list[Any]] = bindings_for("ConfigDetailScreen")
     HELP = (
         "One config. [ and ] change between its text, the effective values with where each comes from, the review "
-        "(what this machine has of what it needs), and the twins: a clean and a profiled config that differ in the "
-        "profiler only; W writes them.\n\n"
-        "! before a line marks an error, ? a warning; all are listed below, and enter on one goes to its line. o opens "
-        "the file in $EDITOR, there on that line. A file that changes is read and checked again by itself."
+        "(what this machine has of what the config needs), and the twins: a clean and a profiled config that differ "
+        "in the profiler only, with the proof; W writes them.\n\n"
+        "In the text, ! before a line marks an error and ? a warning; the key ! goes from one to the next. All are "
+        "listed below: enter on one goes to its line.\n\n"
+        "The file is read and checked again whenever it changes, whoever changes it. o opens it in $EDITOR on the "
+        "line of the problem; E edits it here."
     )
 
     def __init__(self, config: ConfigRow) -> None:
         super().__init__()
         self._config = config
-        self._pane = 0
-        self._stamp: tuple[int, int] | None = None
-        self._source: ListSource[_NumberedProblem] = ListSource(PROBLEMS, lambda row: str(row[0]))
-        self._problems: tuple[Problem, ...] = ()
-        self._table = TablePane(self._source, name="config-problems", empty_text="no problem")
+        self._text: ConfigText | None = None
+        self._line: int | None = None
+        self._gone = False
+        self._stop = threading.Event()
+        self._twins: TwinView | None = None
+        self._reviewed: Review | None = None
+        self._problem_source = problem_source()
+        self._problems = TablePane(self._problem_source, name="config-problems", empty_text="no problem")
+        self._effective = EffectiveTable()
+        self._review = ReviewTable()
 
     def compose_content(self) -> ComposeResult:
-        """Panes, text, problems."""
-        yield RuleRow(panes=PANES, id="pane-rule")
-        yield TextLines(["reading"], id="config-text")
-        yield RuleRow("problems", id="problems-rule")
-        yield self._table
+        """Four panes."""
+        text = Vertical(
+            TextLines(["reading"], id="config-text"),
+            RuleRow("problems", id="problems-rule"),
+            self._problems,
+            id="text-pane",
+        )
+        yield Panes(PANES, [text, self._effective, self._review, TextLines(["reading"], id="config-twin")])
 
     @property
     def config(self) -> ConfigRow:
@@ -109,19 +126,35 @@ class ConfigDetailScreen(ConfigScreen):
         return self._config
 
     @property
+    def panes(self) -> Panes:
+        """The panes."""
+        return self.query_one(Panes)
+
+    @property
     def pane(self) -> str:
-        """The name of the pane that is shown."""
-        return PANES[self._pane]
+        """Name of the pane that is shown."""
+        return self.panes.current
 
     @property
     def problems(self) -> TablePane:
         """The list of problems."""
-        return self._table
+        return self._problems
+
+    @property
+    def found(self) -> tuple[Problem, ...]:
+        """The problems of the text that is shown."""
+        return () if self._text is None else self._text.check.problems
 
     def on_mount(self) -> None:
-        """Read it, and look every two seconds whether it changed."""
-        self.reload()
-        self.set_interval(LOOK_EVERY_S, self._look)
+        """Read it and watch it."""
+        self._show_problems()
+        self.query_one("#config-text").focus()
+        self._read("text")
+        threading.Thread(target=self._watch, name="config", daemon=True).start()
+
+    def on_unmount(self) -> None:
+        """End the watching."""
+        self._stop.set()
 
     def subject(self) -> str:
         """Its name."""
@@ -129,12 +162,42 @@ class ConfigDetailScreen(ConfigScreen):
 
     def equivalent_command(self) -> Sequence[str]:
         """The command of the pane."""
-        return ("config", _COMMANDS[self.pane], str(self._config.path))
+        name = _COMMANDS[self.pane] if self.is_mounted else "check"
+        return ("config", name, shown_path(self._config.path))
 
     def line_to_edit(self) -> int | None:
-        """The line of the problem under the cursor."""
-        problem = self._problem()
-        return None if problem is None else problem.line
+        """The line that was jumped to, else that of the first problem."""
+        return self._line or next((problem.line for problem in self.found), None)
+
+    # Reading
+
+    def _watch(self) -> None:
+        path = self._config.path
+        stamp = self._config.stamp
+        for _mode, look in looks([path.parent], self._stop):
+            if not look:
+                continue
+            file = look_at(path)
+            now = None if file is None else file.stamp
+            if now != stamp and (now is not None or stamp is not None):
+                stamp = now  # type: ignore[assignment]
+                self.post_message(FileChanged(gone=now is None))
+
+    @on(FileChanged)
+    def _file_changed(self, message: FileChanged) -> None:
+        self._gone = message.gone
+        if message.gone:
+            self._show_note()
+            self.say("the file is gone: what is shown is what it was", "warning")
+        elif is_seen(self):
+            self.reload()
+            self.say("the file changed and was checked again")
+        else:
+            self.reload()
+
+    def file_changed(self) -> None:
+        """Read it again."""
+        self.reload()
 
     def reload(self) -> None:
         """Read the text, and the pane that is shown, again."""
@@ -142,170 +205,219 @@ class ConfigDetailScreen(ConfigScreen):
         if self.pane != "text":
             self._read(self.pane)
 
-    def _look(self) -> None:
-        if not self.is_current:
-            return
-        path, before = self._config.path, self._stamp
+    def _readers(self) -> dict[str, Callable[[], ConfigText | EffectiveConfig | Review | TwinView]]:
+        # As the command is typed, so that origins read the same.
+        path = Path(shown_path(self._config.path))
+        root = self.magpie.root
+        return {
+            "text": lambda: read_config(path),
+            "effective": lambda: read_effective(path),
+            "review": lambda: read_review(path, Path(shown_path(root / "results"))),
+            "twin": lambda: read_twins(path, self._twin_directory()),
+        }
 
-        def work() -> None:
-            try:
-                status = path.stat()
-            except OSError:
-                return
-            stamp = (status.st_mtime_ns, status.st_size)
-            if stamp != before:
-                self._stamp = stamp
-                if before is not None:
-                    self.app.call_from_thread(self.reload)
-
-        self.run_worker(work, thread=True, group="look", exclusive=True, exit_on_error=False, name="look at the config")
+    def _twin_directory(self) -> Path | None:
+        return self.magpie.root if self._config.shipped else None
 
     def _read(self, pane: str) -> None:
-        path = self._config.path
-        directory = self.magpie.root if self._config.shipped else None
-        results = self.magpie.root / "results"
+        read = self._readers()[pane]
 
         def work() -> None:
-            check: FileCheck | None = None
             try:
-                if pane == "text":
-                    check, lines = read_text(path)
-                elif pane == "effective":
-                    lines = effective_lines(path)
-                elif pane == "review":
-                    lines = review_lines(path, results)
-                else:
-                    lines = twin_lines(path, directory)
+                self.post_message(PaneRead(pane, read()))
             except MagpieTuiError as error:
-                lines = [Content.assemble((printable(line), "$error")) for line in str(error).split("\n")]
-            self.post_message(PaneRead(pane, lines, check))
+                self.post_message(PaneRead(pane, None, error))
 
-        self.run_worker(work, thread=True, group=f"read {pane}", exit_on_error=False, name=f"read the {pane}")
+        name = {"review": "review this machine", "twin": "make the twins"}.get(pane, "read the config")
+        self.run_worker(work, thread=True, exclusive=True, group=f"read-{pane}", exit_on_error=False, name=name)
 
     @on(PaneRead)
-    def _show(self, message: PaneRead) -> None:
-        if message.check is not None:
-            check = message.check
-            errors = len(check.errors)
-            self._problems = check.problems
-            kind = check.kind or self._config.kind
-            self._config = replace(self._config, kind=kind, errors=errors, warnings=len(check.problems) - errors)
-            self._source.replace(list(enumerate(check.problems)))
-            self._table.table.refresh_rows()
-            self._show_rules()
-        if message.pane == self.pane:
-            self.query_one("#config-text", TextLines).set_lines(message.lines)
+    def _take(self, message: PaneRead) -> None:
+        value = message.value
+        if isinstance(value, ConfigText):
+            self._take_text(value)
+        elif message.pane == "text":
+            self.query_one("#config-text", TextLines).set_lines(self._failure_lines(message.failure))
+        elif message.pane == "effective":
+            self._effective.show(value, message.failure)
+        elif message.pane == "review":
+            self._review.show(value, message.failure)
+            self._reviewed = value if isinstance(value, Review) else None
+        elif message.pane == "twin":
+            self._twins = value if isinstance(value, TwinView) else None
+            lines = self._failure_lines(message.failure) if self._twins is None else twin_lines(self._twins)
+            self.query_one("#config-twin", TextLines).set_lines(lines)
+        self._show_note()
         self.update_frame()
         self.refresh_bindings()
 
-    def _show_rules(self) -> None:
-        self.query_one("#pane-rule", RuleRow).show(note=f"{self._config.kind} config, {self._config.state}")
-        visible = bool(self._problems) and self.pane == "text"
-        self._table.set_class(not visible, "-none")
-        self.query_one("#problems-rule", RuleRow).set_class(not visible, "-none")
+    def _take_text(self, read: ConfigText) -> None:
+        self._text = read
+        self._gone = False
+        check, errors = read.check, len(read.check.errors)
+        self._config = replace(
+            self._config,
+            kind=check.kind,
+            errors=errors,
+            warnings=len(check.problems) - errors,
+            checked=True,
+        )
+        self._problem_source.replace([NumberedProblem(index, item) for index, item in enumerate(check.problems)])
+        self._problems.table.refresh_rows()
+        self._show_text()
+        self._show_problems()
 
-    def _problem(self) -> Problem | None:
-        key = self._table.table.cursor_key
-        return self._problems[int(key)] if key is not None and int(key) < len(self._problems) else None
+    def _show_text(self) -> None:
+        if self._text is not None:
+            lines = config_lines(self._text.text, self.found, current=self._line)
+            self.query_one("#config-text", TextLines).set_lines(lines or ["the file is empty"])
+
+    def _failure_lines(self, failure: MagpieTuiError | None) -> list[Content]:
+        width = max(30, self.app.size.width - 4)
+        text = "" if failure is None else failure.message
+        lines = [part for line in text.split("\n") for part in textwrap.wrap(printable(line), width)]
+        hints = textwrap.wrap(printable(failure.hint), width) if failure is not None and failure.hint else []
+        return [*(Content.assemble((line, "$error")) for line in lines), *(Content(line) for line in hints)]
+
+    # Showing
+
+    def _show_problems(self) -> None:
+        shown = bool(self.found)
+        self._problems.set_class(not shown, "-none")
+        rule = self.query_one("#problems-rule", RuleRow)
+        rule.set_class(not shown, "-none")
+        rule.show(note=plural(len(self.found), "problem"))
+
+    def _show_note(self) -> None:
+        if self._gone:
+            note = "gone"
+        elif self._text is None:
+            note = ""
+        elif self.pane == "review" and self._reviewed is not None:
+            note = review_note(self._reviewed)
+        else:
+            note = f"{self._config.kind or 'unknown'} config, {self._config.state}"
+        self.panes.say(note=note)
+
+    def _go_to_line(self, problem: Problem) -> None:
+        self._line = problem.line
+        self._show_text()
+        text = self.query_one("#config-text", TextLines)
+        text.scroll_to(x=0, y=max(0, problem.line - 1 - text.size.height // 3), animate=False)
+        self.say(f"line {problem.line}, column {problem.column}: {problem.message}")
 
     @on(VirtualTable.RowOpened)
-    def _go_to_problem(self) -> None:
-        problem = self._problem()
-        text = self.query_one("#config-text", TextLines)
-        if problem is not None:
-            text.scroll_to(x=0, y=max(0, problem.line - 1 - text.size.height // 3), animate=False)
-            self.say(f"line {problem.line}, column {problem.column}")
+    def _problem_opened(self, event: VirtualTable.RowOpened) -> None:
+        if event.table is self._problems.table:
+            self._go_to_line(self.found[int(event.key)])
+
+    # What can be done
 
     def disabled_reason(self, action: str) -> str | None:
-        """Twins are of benchmark configs."""
+        """Say why an action is impossible now."""
+        if not self.is_mounted:
+            return None
+        if action == "next_problem":
+            return None if self.found else "there is no problem"
+        if action == "copy_pane" and self.pane not in ("text", "twin"):
+            return "the table copies its rows"
         if action == "write_twins":
-            if self._config.kind != "benchmark":
-                return "only a benchmark config has a clean and a profiled form"
-            if self._config.errors:
-                return "the config has errors"
+            return self._why_no_twins()
         return super().disabled_reason(action)
 
+    def _why_no_twins(self) -> str | None:
+        if self._config.kind != "benchmark":
+            return "only a benchmark config has a clean and a profiled form"
+        if self._config.errors:
+            return "the config has errors"
+        if self._twins is not None and all(state == "there, the same" for state in self._twins.states):
+            return "both files are there already"
+        return None
+
     def action_turn_pane(self, by: int) -> None:
-        """Show another pane."""
-        self._pane = (self._pane + by) % len(PANES)
-        self.query_one("#pane-rule", RuleRow).show(current=self._pane)
-        text = self.query_one("#config-text", TextLines)
-        text.set_lines(["reading the machine" if self.pane == "review" else "reading"])
-        text.scroll_home(animate=False)
-        self._show_rules()
+        """Show another pane; it is read when it is shown."""
+        self.panes.step(by)
+        self.panes.focus_pane()
         if self.pane != "text":
-            text.focus()
-        self._read(self.pane)
+            if self.pane == "review":
+                self._review.show_loading("looking at this machine, which takes some seconds")
+            self._read(self.pane)
+        self.stand("")
+        self._show_note()
+        self.update_frame()
+        self.refresh_bindings()
+
+    def action_next_problem(self) -> None:
+        """Go to the line of the next problem, after the last to the first."""
+        if self.pane != "text":
+            self.panes.show("text")
+        lines = list(self.found)
+        after = [problem for problem in lines if problem.line > (self._line or 0)]
+        target = (after or lines)[0]
+        self._problems.table.move_cursor_to_key(str(lines.index(target)))
+        self._go_to_line(target)
         self.update_frame()
 
+    def action_copy_pane(self) -> None:
+        """Copy the text of the file, or the twins."""
+        if self.pane == "text":
+            self.magpie.copy_text("" if self._text is None else self._text.text)
+        else:
+            self.magpie.copy_text(self.query_one("#config-twin", TextLines).plain + "\n")
+
     def action_write_twins(self) -> None:
-        """Ask, then write both."""
-        app, path = self.magpie, self._config.path
-        directory = app.root if self._config.shipped else None
+        """Make them, say exactly what would be written, ask, then write both."""
+        app, path, directory = self.magpie, Path(shown_path(self._config.path)), self._twin_directory()
 
         def work() -> None:
-            from magpie_tui.configs.twin import make_twins, write_twins
-
             try:
-                written = write_twins(make_twins(path, directory=directory))
+                view = read_twins(path, directory)
             except MagpieTuiError as error:
-                app.call_from_thread(app.show_error, f"write the twins of {path.name}", error)
+                app.call_from_thread(app.show_error, f"make the twins of {path.name}", error)
             else:
-                app.call_from_thread(app.say, f"written: {written[0].name}, {written[1].name}")
+                app.call_from_thread(self._ask_to_write, view)
+
+        app.run_worker(work, thread=True, group="act", exit_on_error=False, name="make the twins")
+
+    def _ask_to_write(self, view: TwinView) -> None:
+        from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
+
+        paths = (view.twins.clean_path, view.twins.profiled_path)
+        places = [f"{shown_path(path)}  ({state})" for path, state in zip(paths, view.states, strict=True)]
+        keys = plural(len(view.twins.changes), "key")
+        details = "\n".join([*places, f"they differ in {keys} of profiler, and in nothing else"])
+        force = bool(view.in_the_way)
 
         def answered(answer: str | None) -> None:
             if answer == YES:
-                app.run_worker(work, thread=True, group="act", exit_on_error=False, name="write the twins")
+                self._write(view, force=force)
 
-        where = path.parent if directory is None else directory
-        details = f"a clean and a profiled config in {where}\nfiles that are there are not overwritten"
-        self.app.push_screen(ConfirmDialog(f"Write the twins of {path.name}?", "write", details), answered)
+        word = "overwrite" if force else "write"
+        self.app.push_screen(ConfirmDialog(f"Write the twins of {self._config.path.name}?", word, details), answered)
 
+    def _write(self, view: TwinView, *, force: bool) -> None:
+        from magpie_tui.configs.twin import write_twins
 
-class ConfigDifferenceScreen(PlaceScreen):
-    """What ``config diff`` prints.
+        app = self.magpie
 
-    Args:
-        first, second: The configs.
-    """
-
-    PLACE = "configs"
-    CSS_PATH = "configs.tcss"
-    HELP = "The effective values in which two configs differ, by what they mean for a measurement."
-
-    def __init__(self, first: Path, second: Path) -> None:
-        super().__init__()
-        self._first = first
-        self._second = second
-
-    def compose_content(self) -> ComposeResult:
-        """One text."""
-        yield TextLines(["reading both configs"], id="config-text")
-
-    def on_mount(self) -> None:
-        """Read both."""
-        self.reload()
-
-    def subject(self) -> str:
-        """Both names."""
-        return f"{self._first.name}  |  {self._second.name}"
-
-    def equivalent_command(self) -> Sequence[str]:
-        """What prints the same."""
-        return ("config", "diff", str(self._first), str(self._second))
-
-    def reload(self) -> None:
-        """Compare in a thread."""
+        def written() -> None:
+            app.say(f"written: {view.twins.clean_path.name}, {view.twins.profiled_path.name}")
+            if self.is_mounted and self.pane == "twin":
+                self._read("twin")
 
         def work() -> None:
             try:
-                lines = difference_lines(self._first, self._second)
+                write_twins(view.twins, force=force)
             except MagpieTuiError as error:
-                lines = [Content.assemble((printable(line), "$error")) for line in str(error).split("\n")]
-            self.post_message(PaneRead("difference", lines))
+                app.call_from_thread(app.show_error, "write the twins", error)
+            else:
+                app.call_from_thread(written)
 
-        self.run_worker(work, thread=True, group="difference", exit_on_error=False, name="compare the configs")
+        app.run_worker(work, thread=True, group="act", exit_on_error=False, name="write the twins")
 
-    @on(PaneRead)
-    def _show(self, message: PaneRead) -> None:
-        self.query_one("#config-text", TextLines).set_lines(message.lines)
+
+def review_note(review: Review) -> str:
+    """Count what is not ok: ``2 blockers, 1 warning``."""
+    words = {"blocker": "blocker", "warning": "warning", "unknown": "unknown thing"}
+    counts = {status: sum(item.status == status for item in review.items) for status in words}
+    return ", ".join(plural(count, words[status]) for status, count in counts.items() if count) or "all ok"

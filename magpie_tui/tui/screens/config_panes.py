@@ -1,143 +1,231 @@
-"""The lines of the panes of a config; each call blocks and is made in a thread."""
+"""What the panes of a config show; each call blocks and is made in a thread."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from textual.content import Content
 
 from magpie_tui.basics.errors import MachineError
-from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import printable
 from magpie_tui.configs.check import FileCheck, check_file
-from magpie_tui.configs.positions import Problem
+from magpie_tui.configs.effective import EffectiveConfig, effective_config
+from magpie_tui.configs.positions import Problem, Setting
+from magpie_tui.configs.review import Review, review_config
+from magpie_tui.configs.twin import Twins, make_twins
+from magpie_tui.tui.screens.config_yaml import YamlColours
 
-PANES = ("text", "effective", "review", "twin")
 MOST_BYTES = 2_000_000
-MOST_CELLS = 2_000
+MOST_CHARACTERS = 1_000
 
-Line = str | Content
+STYLES = {"key": "$primary", "comment": "$quiet", "mark": "$accent", "text": ""}
+MARKS = {"error": ("!", "$error bold"), "warning": ("?", "$warning bold")}
 
 
-def read_text(path: Path) -> tuple[FileCheck, list[Line]]:
-    """Check a file and return its lines with numbers, marks and colours.
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """The text of a file with what is wrong with it."""
+
+    text: str
+    check: FileCheck
+
+
+def read_config(path: Path) -> ConfigText:
+    """Read and check a file.
 
     Raises:
-        MachineError: The file cannot be read.
+        MachineError: It cannot be read.
     """
     try:
         with path.open("rb") as file:
-            text = file.read(MOST_BYTES).decode("utf-8", "replace")
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise MachineError(f"cannot read: {error.strerror}", path=path) from error
-    check = check_file(path)
-    return check, text_lines(text, check.problems)
+        raise MachineError(f"the config cannot be read: {error.strerror}", path=path) from error
+    text = data[:MOST_BYTES].decode("utf-8-sig", "replace")
+    if len(data) > MOST_BYTES:
+        text += f"\n... more than {MOST_BYTES:,} bytes, the rest is not shown"
+    return ConfigText(text, check_file(path))
 
 
-def text_lines(text: str, problems: Sequence[Problem]) -> list[Line]:
-    """Return numbered lines: ``!`` marks an error, ``?`` a warning."""
-    worst: dict[int, str] = {}
-    for problem in problems:
-        if worst.get(problem.line) != "error":
-            worst[problem.line] = problem.severity
-    lines = text.split("\n")
+def config_lines(text: str, problems: Sequence[Problem] = (), *, current: int | None = None) -> list[Content]:
+    """Return the lines of a config with numbers, colours, and a mark at each line with a problem.
+
+    Args:
+        current: Number of the line that stands out.
+    """
+    at = problems_by_line(problems)
+    lines = text.replace("\r\n", "\n").split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    width = len(str(len(lines)))
-    marks = {"error": ("!", "$error"), "warning": ("?", "$warning")}
-    built: list[Line] = []
+    digits = max(3, len(str(len(lines))))
+    colours = YamlColours()
+    built = []
     for number, line in enumerate(lines, 1):
-        mark, tone = marks.get(worst.get(number, ""), (" ", "$quiet"))
-        built.append(
-            Content.assemble((f"{number:>{width}} ", "$quiet"), (f"{mark} ", f"{tone} bold"), *_coloured(line))
-        )
+        here = at.get(number, ())
+        mark, style = MARKS["error" if any(item.severity == "error" for item in here) else "warning"]
+        gutter = (f"{mark} ", style) if here else "  "
+        body = _coloured(line, colours, here)
+        built.append(Content.assemble((f"{number:>{digits}} ", "$quiet"), gutter, body))
+        if number == current:
+            built[-1] = built[-1].stylize_before("$block-cursor-foreground on $block-cursor-background")
     return built
 
 
-def _coloured(line: str) -> list[str | tuple[str, str]]:
-    """Colour the comment, or the key, of a line."""
-    shown = printable(line.rstrip("\r")[:MOST_CELLS].expandtabs(4))
-    if len(line) > MOST_CELLS:
-        shown += f" ... {len(line) - MOST_CELLS} characters more"
-    bare = shown.lstrip(" -")
-    if bare.startswith("#"):
-        return [(shown, "$quiet")]
-    key, colon, rest = shown.partition(":")
-    if colon and (not rest or rest.startswith(" ")) and key.strip(" -") and '"' not in key:
-        value, hash_sign, comment = rest.partition(" #")
-        return [(key, "$primary"), colon, value, (hash_sign + comment, "$quiet")]
-    return [shown]
+def problems_by_line(problems: Sequence[Problem]) -> dict[int, tuple[Problem, ...]]:
+    """Group problems by their line."""
+    found: dict[int, tuple[Problem, ...]] = {}
+    for problem in problems:
+        found[problem.line] = (*found.get(problem.line, ()), problem)
+    return found
 
 
-def effective_lines(path: Path) -> list[Line]:
-    """Return every value with its origin."""
-    from magpie_tui.configs.display import value_text
-    from magpie_tui.configs.effective import effective_config
-
-    rows = [(item.key, value_text(item), item.origin.text) for item in effective_config(path).settings.values()]
-    return _columns(("key", "value", "from"), rows)
-
-
-def review_lines(path: Path, output_dir: Path) -> list[Line]:
-    """Return what was looked at on this machine."""
-    from magpie_tui.configs.review import review_config
-
-    review = review_config(path, output_dir=output_dir)
-    if review.has_errors:
-        return ["the config has errors: the pane text lists them"]
-    tones = {"blocker": "$error", "warning": "$warning", "ok": "$success"}
-    lines: list[Line] = []
-    for item in review.items:
-        lines.append(
-            Content.assemble(
-                (f"{item.status:<8} ", tones.get(item.status, "$quiet")),
-                f"{printable(item.name)}  ",
-                (printable(item.evidence), "$quiet"),
-            )
-        )
-        if item.hint and item.status != "ok":
-            lines.append(f"         {item.hint}")
-    return lines
+def _coloured(line: str, colours: YamlColours, problems: Sequence[Problem]) -> Content:
+    spans = colours.spans(line[:MOST_CHARACTERS])
+    shown = line[:MOST_CHARACTERS]
+    parts: list[str | tuple[str, str]] = []
+    position = 0
+    for span in spans:
+        parts.append(_harmless(shown[position : span.start]))
+        parts.append((_harmless(shown[span.start : span.end]), STYLES[span.part]))
+        position = span.end
+    parts.append(_harmless(shown[position:]))
+    if len(line) > MOST_CHARACTERS:
+        parts.append((f" ... {len(line) - MOST_CHARACTERS:,} more characters", "$quiet"))
+    content = Content.assemble(*parts)
+    for problem in problems:
+        start = len(_harmless(line[: problem.column - 1]))
+        end = start + max(1, len(_harmless(_word_at(line, problem.column - 1))))
+        if start < len(content.plain):
+            tone = "$error" if problem.severity == "error" else "$warning"
+            content = content.stylize(f"{tone} underline", start, end)
+    return content
 
 
-def twin_lines(path: Path, directory: Path | None) -> list[Line]:
-    """Return what the clean and the profiled form would be."""
-    from magpie_tui.configs.display import value_text
-    from magpie_tui.configs.twin import make_twins
+def _harmless(text: str) -> str:
+    return printable(text.expandtabs(4))
 
+
+def _word_at(line: str, column: int) -> str:
+    """The word that starts at a column: up to a colon, a comma or a blank."""
+    end = column
+    while end < len(line) and line[end] not in " \t:,]}#":
+        end += 1
+    return line[column:end]
+
+
+def problem_text(problem: Problem) -> str:
+    """One line about a problem without its place."""
+    return problem.text.removeprefix(f"{printable(problem.place)}: {problem.severity}: ")
+
+
+@dataclass(frozen=True, slots=True)
+class TwinView:
+    """The twins of a config and whether writing them would change anything.
+
+    Attributes:
+        states: ``new``, ``there, the same`` or ``there, with another content``; clean first.
+    """
+
+    twins: Twins
+    states: tuple[str, str]
+
+    @property
+    def in_the_way(self) -> tuple[Path, ...]:
+        """Files that are there with another content."""
+        paths = (self.twins.clean_path, self.twins.profiled_path)
+        return tuple(path for path, state in zip(paths, self.states, strict=True) if "another" in state)
+
+
+def read_twins(path: Path, directory: Path | None) -> TwinView:
+    """Make the twins and look what lies at their places; nothing is written.
+
+    Raises:
+        UserInputError: The config has no twins.
+    """
     twins = make_twins(path, directory=directory)
-    lines: list[Line] = [f"clean     {twins.clean_path}", f"profiled  {twins.profiled_path}", "W writes both", ""]
-    if not twins.keeps_comments:
-        lines += ["written anew: comments and anchors of the original are not in them", ""]
-    rows = [(change.key, value_text(change.first), value_text(change.second)) for change in twins.changes]
-    lines += _columns(("differs", "clean", "profiled"), rows)
-    for title, text in (("clean", twins.clean_text), ("profiled", twins.profiled_text)):
-        lines += ["", Content.assemble((f"the {title} config", "bold")), *text_lines(text, ())]
-    return lines
+    pairs = ((twins.clean_path, twins.clean_text), (twins.profiled_path, twins.profiled_text))
+    first, second = (_twin_state(place, text) for place, text in pairs)
+    return TwinView(twins, (first, second))
 
 
-def difference_lines(first: Path, second: Path) -> list[Line]:
-    """Return the effective differences of two configs."""
-    from magpie_tui.configs.difference import compare_configs
+def _twin_state(path: Path, text: str) -> str:
+    try:
+        there = path.read_bytes()
+    except FileNotFoundError:
+        return "new"
+    except OSError as error:
+        return f"there, with another content ({error.strerror})"
+    return "there, the same" if there == text.encode("utf-8", "surrogateescape") else "there, with another content"
+
+
+def twin_lines(view: TwinView) -> list[Content | str]:
+    """Return the proof, then both files; lines in which they differ are marked."""
     from magpie_tui.configs.display import value_text
-    from magpie_tui.configs.effective import effective_config
 
-    difference = compare_configs(effective_config(first), effective_config(second))
-    if difference.is_empty:
-        return ["no effective difference"]
-    lines: list[Line] = [f"A  {first}", f"B  {second}"]
-    for group in difference.groups:
-        rows = [(change.key, value_text(change.first), value_text(change.second)) for change in group.changes]
-        lines += ["", *_columns((group.name, "A", "B"), rows)]
+    twins = view.twins
+    changed = sum("same" not in state for state in view.states)
+    lines: list[Content | str] = [
+        Content.assemble(("clean     ", "$quiet"), printable(twins.clean_path), (f"  {view.states[0]}", "$quiet")),
+        Content.assemble(("profiled  ", "$quiet"), printable(twins.profiled_path), (f"  {view.states[1]}", "$quiet")),
+        "",
+        Content.assemble(
+            ("proof     ", "$quiet"),
+            ("ok", "$success"),
+            f"  both were loaded: their effective values differ in {len(twins.changes)} keys of profiler, nothing else",
+        ),
+    ]
+    if not twins.keeps_comments:
+        note = "written anew: comments and anchors of the original are not in them"
+        lines.append(Content.assemble((f"          {note}", "$warning")))
+    width = max((len(change.key) for change in twins.changes), default=0)
+    for change in twins.changes:
+        first, second = printable(value_text(change.first)), printable(value_text(change.second))
+        lines.append(
+            Content.assemble(f"          {printable(change.key):<{width}}  ", first, (" -> ", "$quiet"), second)
+        )
+    lines += ["", "W writes both files" if changed else "both files are there already"]
+    for title, text, other in (
+        ("clean", twins.clean_text, twins.profiled_text),
+        ("profiled", twins.profiled_text, twins.clean_text),
+    ):
+        lines += ["", Content.assemble((f"{title} config", "bold")), *_compared(text, other)]
     return lines
 
 
-def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Line]:
-    cells = [[shorten_middle(printable(cell), 60) for cell in row] for row in rows]
-    widths = [max(len(row[index]) for row in (*cells, titles)) for index in range(len(titles))]
-    head = "  ".join(title.ljust(width) for title, width in zip(titles, widths, strict=True)).rstrip()
+def _compared(text: str, other: str) -> list[Content]:
+    import difflib
+
+    first, second = text.rstrip("\n").split("\n"), other.rstrip("\n").split("\n")
+    own = set(range(len(first)))
+    for block in difflib.SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks():
+        own -= set(range(block.a, block.a + block.size))
+    colours = YamlColours()
     return [
-        Content.assemble((printable(head), "bold")),
-        *("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells),
+        Content.assemble(("+ ", "$accent bold") if index in own else "  ", _coloured(line, colours, ()))
+        for index, line in enumerate(first)
     ]
+
+
+def read_effective(path: Path) -> EffectiveConfig:
+    """Work out the effective config, as ``config show`` does.
+
+    Raises:
+        UserInputError: It has errors.
+    """
+    return effective_config(path)
+
+
+def read_review(path: Path, output_dir: Path) -> Review:
+    """Review a config on this machine, which takes some seconds.
+
+    Raises:
+        UserInputError: The framework config has errors.
+    """
+    return review_config(path, output_dir=output_dir)
+
+
+def settings_of(config: EffectiveConfig) -> list[Setting]:
+    """Return the settings as ``config show`` prints them."""
+    return list(config.settings.values())

@@ -1,9 +1,10 @@
-"""Launch: from a kernel config to a run, by a form that is declared once with the command line."""
+"""Launch: from a config to a run, by a form whose options are declared once with the command line."""
 
 from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,17 +13,29 @@ from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Static
 
 from magpie_tui.basics.errors import MagpieTuiError
-from magpie_tui.basics.options import OptionValue, summary
+from magpie_tui.basics.options import OptionValue
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.kernels.options import ANALYZE_OPTIONS, COMPARE_OPTIONS, analyze_request, compare_request
 from magpie_tui.runs import layout
 from magpie_tui.runs.launch import LaunchRequest
 from magpie_tui.tui.actions import bindings_for
-from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
 from magpie_tui.tui.screens.base import PlaceScreen
+from magpie_tui.tui.screens.configs_base import shown_path
+from magpie_tui.tui.screens.launch_checks import (
+    ENGINES,
+    MODES_OF_KIND,
+    LaunchMode,
+    Obstacle,
+    Readiness,
+    duration_text,
+    find_obstacles,
+    form_specs,
+    last_duration,
+)
+from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.option_form import ChoiceField, CommandPreview, OptionForm
 
 if TYPE_CHECKING:
@@ -32,117 +45,102 @@ if TYPE_CHECKING:
     from magpie_tui.runs.model import Run
     from magpie_tui.tui.screens.configs_reading import ConfigRow
 
-MODES = ("analyze", "compare")
-ENGINES = ("builtin", "magpie")
-_GIVEN = frozenset({"kernels", "kernel_config", "testcase", "type", "compile_cmd"})
-"""Options that the config stands for."""
-
-_SPECS = {
-    mode: tuple(spec for spec in specs if spec.name not in _GIVEN)
-    for mode, specs in (("analyze", ANALYZE_OPTIONS), ("compare", COMPARE_OPTIONS))
-}
+CHECK_AFTER_S = 0.3
+MOST_LINES = 6
 
 
 class LaunchScreen(PlaceScreen):
     """Mode, engine, options, the command line, and what keeps it from starting.
 
     Args:
-        config: A kernel config.
+        config: A kernel or benchmark config.
     """
 
     PLACE = "configs"
     CSS_PATH = "launch.tcss"
     BINDINGS: ClassVar[list[Any]] = bindings_for("LaunchScreen")
     HELP = (
-        "Starts analyze or compare from a kernel config as a run of its own, which goes on when this program is "
-        "closed.\n\n"
-        "tab goes from field to field; left and right change a choice. The line with $ is the command that the form "
-        "stands for. In a text field letters are text: there ctrl+s starts and ctrl+y copies.\n\n"
-        "The config is checked for the mode and this machine is reviewed; what blocks the run is said below the "
-        "command, and nothing can be started until it is gone. r looks again."
+        "Starts a run from a config. The run is a process of its own: it goes on when this program is closed, and is "
+        "found again in the place Runs.\n\n"
+        "up and down (or tab) go from field to field; left and right change a choice. The line with $ is the command "
+        "that the form stands for: typed in a shell it does the same. In a text field letters are text: there ctrl+s "
+        "starts and ctrl+y copies.\n\n"
+        "What the command itself would find out before it starts is looked at now: errors in the config, the engine, "
+        "compilers, GPUs, disk. What blocks the run is said at the bottom, with what to do, and nothing can be started "
+        "until it is gone; r looks again. What does not block has a ? in front.\n\n"
+        "How long it takes is what the last run of the same mode from this config took, where there is one."
     )
 
-    class Reviewed(Message):
-        """A thread has reviewed the config for a mode."""
+    class Looked(Message):
+        """A thread has looked for obstacles."""
 
-        def __init__(self, mode: str, review: Review | None, failure: str = "") -> None:
+        def __init__(self, turn: int, readiness: Readiness) -> None:
             super().__init__()
-            self.mode = mode
-            self.review = review
-            self.failure = failure
+            self.turn = turn
+            self.readiness = readiness
 
     def __init__(self, config: ConfigRow) -> None:
         super().__init__()
         self._config = config
+        self._modes = MODES_OF_KIND[config.kind or "kernel"]
+        self._readiness: Readiness | None = None
         self._review: Review | None = None
-        self._failure = ""
+        self._turn = 0
+        self._timer: Timer | None = None
         self._starting = False
 
     def compose_content(self) -> ComposeResult:
-        """Choices, form, command, verdict."""
-        for label, words in (("mode", MODES), ("engine", ENGINES)):
+        """Choices, form, command, what blocks it."""
+        start = "compare" if "compare" in self._modes and len(self._config.kernels) > 1 else self._modes[0]
+        for label, words, word in (("mode", self._modes, start), ("engine", ENGINES, ENGINES[0])):
             with Horizontal(classes="choice", id=f"{label}-row"):
                 yield Static(label, markup=False)
-                yield ChoiceField(words, words[0])
+                yield ChoiceField(words, word)
+        yield RuleRow("options", id="options-rule")
         yield Vertical(id="form")
+        yield RuleRow("command", id="command-rule")
         yield CommandPreview()
-        yield Static("", markup=False, id="blocked")
+        yield RuleRow("", id="ready-rule")
+        yield Static("", markup=False, id="obstacles")
 
-    def _choice(self, name: str) -> str:
-        return self.query_one(f"#{name}-row").query_one(ChoiceField).value
+    # What is chosen
+
+    def _choice(self, name: str) -> ChoiceField:
+        return self.query_one(f"#{name}-row").query_one(ChoiceField)
 
     @property
-    def mode(self) -> str:
-        """``analyze`` or ``compare``."""
-        return self._choice("mode")
+    def mode(self) -> LaunchMode:
+        """What will be done."""
+        word = self._choice("mode").value
+        return next(mode for mode in self._modes if mode == word)
+
+    @property
+    def engine(self) -> str:
+        """Who does it."""
+        return self._choice("engine").value
 
     @property
     def form(self) -> OptionForm | None:
         """The options of the mode; None while they are built."""
         return next((form for form in self.query(OptionForm) if form.is_mounted), None)
 
-    async def on_mount(self) -> None:
-        """Build the form and review the config."""
-        await self._build({"output_dir": str(self.magpie.root / "results")})
-        self.query_one("#mode-row").query_one(ChoiceField).focus()
-        self.reload()
-
-    async def _build(self, values: dict[str, OptionValue]) -> None:
-        engine = () if self._choice("engine") == "builtin" else ("--engine", self._choice("engine"))
-        known = {spec.name for spec in _SPECS[self.mode]}
-        command = ("magpie-tui", *engine, self.mode, "--kernel-config", str(self._config.path))
-        kept = {name: value for name, value in values.items() if name in known}
-        place = self.query_one("#form", Vertical)
-        await place.remove_children()
-        await place.mount(OptionForm(_SPECS[self.mode], command, kept))
-        self._show()
+    @property
+    def readiness(self) -> Readiness | None:
+        """What was found; None while it is looked for."""
+        return self._readiness
 
     def subject(self) -> str:
         """The config."""
         return f"launch {self._config.name}"
 
     def equivalent_command(self) -> Sequence[str]:
-        """The command of the form."""
-        return () if self.form is None else self.form.words[1:]
+        """What says whether it can run here."""
+        return ("config", "review", shown_path(self._config.path))
 
-    def reload(self) -> None:
-        """Review again, in a thread."""
-        self._review, self._failure = None, ""
-        self._show()
-        mode = self.mode
-        path, output_dir = self._config.path, self._output_dir()
-
-        def work() -> None:
-            from magpie_tui.configs.review import review_config
-
-            try:
-                review = review_config(path, mode="compare" if mode == "compare" else "analyze", output_dir=output_dir)
-            except MagpieTuiError as error:
-                self.post_message(self.Reviewed(mode, None, str(error)))
-            else:
-                self.post_message(self.Reviewed(mode, review))
-
-        self.run_worker(work, thread=True, group="review", exit_on_error=False, name="review the config")
+    def _command(self) -> tuple[str, ...]:
+        engine = () if self.engine == ENGINES[0] else ("--engine", self.engine)
+        flag = "--benchmark-config" if self.mode == "benchmark" else "--kernel-config"
+        return ("magpie-tui", *engine, self.mode, flag, shown_path(self._config.path))
 
     def _values(self) -> dict[str, OptionValue]:
         return {} if self.form is None else self.form.read()[0]
@@ -150,65 +148,185 @@ class LaunchScreen(PlaceScreen):
     def _output_dir(self) -> Path:
         return Path(str(self._values().get("output_dir") or "./results"))
 
-    @on(Reviewed)
-    def _reviewed(self, message: Reviewed) -> None:
-        if message.mode == self.mode:
-            self._review, self._failure = message.review, message.failure
-            self._show()
+    # Building
+
+    async def on_mount(self) -> None:
+        """Build the form and look for obstacles."""
+        await self._build({"output_dir": self._default_output()})
+        self._choice("mode").focus()
+        self._look()
+
+    def _default_output(self) -> str:
+        shown = shown_path(self.magpie.root / "results")
+        return "./results" if shown == "results" else shown
+
+    async def _build(self, values: dict[str, OptionValue]) -> None:
+        specs = form_specs(self.mode, self.engine, self._config.kernels)
+        known = {spec.name for spec in specs}
+        kept = {name: value for name, value in values.items() if name in known}
+        place = self.query_one("#form", Vertical)
+        await place.remove_children()
+        await place.mount(OptionForm(specs, self._command(), kept))
+        self._show()
 
     @on(ChoiceField.Changed)
     async def _chosen(self) -> None:
-        await self._build(self._values())
-        self.reload()
+        values = self._values()
+        values.pop("baseline", None)
+        self._review = None
+        await self._build({"output_dir": self._default_output(), **values})
+        self._look()
 
     @on(OptionForm.Changed)
     def _edited(self) -> None:
+        self._readiness = None
+        self._turn += 1
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(CHECK_AFTER_S, self._look)
         self._show()
 
+    # Looking
+
+    def reload(self) -> None:
+        """Look for obstacles again, this machine included."""
+        self._review = None
+        self._look()
+        self.say("looking again")
+
+    def _look(self) -> None:
+        self._readiness = None
+        self._turn += 1
+        turn, path, mode, engine = self._turn, self._config.path, self.mode, self.engine
+        values, output_dir = self._values(), self._output_dir()
+
+        def work() -> None:
+            readiness = find_obstacles(path, mode, engine, values, output_dir=output_dir, review=self._review)
+            self.post_message(self.Looked(turn, readiness))
+
+        self.run_worker(work, thread=True, exclusive=True, group="look", exit_on_error=False, name="check the run")
+        self._show()
+
+    @on(Looked)
+    def _take(self, message: Looked) -> None:
+        if message.turn == self._turn:
+            self._readiness = message.readiness
+            self._show()
+
     def blocked(self) -> str:
-        """Say what keeps it from starting; the empty string when nothing does."""
+        """Say why it cannot start now; the empty string when it can."""
         if self.form is None:
             return "the form is being built"
-        wrong = summary(self.form.read()[1])
-        if wrong or self._failure:
-            return wrong or self._failure
-        if self._review is None:
-            return "the review of this machine is not done yet"
-        errors = [problem for problem in self._review.problems if problem.severity == "error"]
-        if errors:
-            said = "; ".join(f"line {problem.line}: {problem.message}" for problem in errors[:3])
-            return f"{plural(len(errors), 'error')} in the config: {said}"
-        if self._review.blockers:
-            return "; ".join(f"{item.name}: {item.evidence}" for item in self._review.blockers[:3])
+        wrong = list(self.form.read()[1].values())
+        if wrong:
+            return wrong[0]
+        if self._readiness is None:
+            return "it is not known yet whether it can run here"
+        if self._readiness.blockers:
+            return self._readiness.blockers[0].text
         return "it is starting" if self._starting else ""
+
+    # Showing
+
+    def duration(self) -> str:
+        """How long it may take, as far as that is known."""
+        last = last_duration(self.magpie.runs or (), self.mode, self._config.path)
+        if last is not None:
+            run, seconds = last
+            return f"about {duration_text(seconds)}, as the last time ({run.id})"
+        return "" if self._readiness is None else self._readiness.budget
 
     def _show(self) -> None:
         form = self.form
         if form is not None:
             self.query_one(CommandPreview).show(form.command_line)
-        reason = self.blocked()
-        waiting = self._review is None and not self._failure
-        line = self.query_one("#blocked", Static)
-        line.set_class(not reason, "-free")
-        line.set_class(waiting, "-waiting")
-        if waiting:
-            line.update(Content("reviewing the config and this machine"))
-        else:
-            line.update(Content(printable(f"blocked: {reason}" if reason else "nothing blocks it: S starts")))
+        self.query_one("#command-rule", RuleRow).show(note=self.duration())
+        title, lines = self._verdict()
+        self.query_one("#ready-rule", RuleRow).show(title)
+        self.query_one("#obstacles", Static).update(Content("\n").join(lines))
         self.update_frame()
         self.refresh_bindings()
 
+    def _verdict(self) -> tuple[str, list[Content]]:
+        wrong = [] if self.form is None else list(self.form.read()[1].values())
+        if wrong:
+            return "blocked", self._lines([Obstacle("form", text) for text in wrong])
+        if self._starting:
+            return "starting", []
+        if self._readiness is None:
+            return "checking", [Content.assemble(("the config, the engine and this machine", "$quiet"))]
+        blockers = self._readiness.blockers
+        title = f"blocked by {plural(len(blockers), 'thing')}" if blockers else "ready: S starts it"
+        return title, self._lines(self._readiness.obstacles)
+
+    def _lines(self, obstacles: Sequence[Obstacle]) -> list[Content]:
+        width = max(30, self.app.size.width - 3)
+        lines: list[Content] = []
+        for item in sorted(obstacles, key=lambda item: not item.blocks):
+            mark = ("! ", "$error bold") if item.blocks else ("? ", "$warning bold")
+            first, *rest = textwrap.wrap(printable(item.text), width) or [""]
+            lines.append(Content.assemble(mark, first))
+            lines += [Content(f"  {line}") for line in rest]
+            if item.hint:
+                lines += [
+                    Content.assemble((f"  {line}", "$quiet")) for line in textwrap.wrap(printable(item.hint), width)
+                ]
+        limit = MOST_LINES if self.app.size.height >= 28 else MOST_LINES - 2
+        if len(lines) > limit:
+            more = len(lines) - limit + 1
+            lines = [
+                *lines[: limit - 1],
+                Content.assemble((f"  and {plural(more, 'more line')}: i shows all", "$quiet")),
+            ]
+        return lines
+
+    def on_resize(self) -> None:
+        """Lay the sentences out again."""
+        self.call_after_refresh(self._show)
+
+    # What can be done
+
     def disabled_reason(self, action: str) -> str | None:
         """Nothing starts while something blocks it."""
-        return self.blocked() or None if action == "start" else None
+        if not self.is_mounted:
+            return None
+        if action == "start":
+            return self.blocked() or None
+        if action == "show_obstacles" and (self._readiness is None or not self._readiness.obstacles):
+            return "nothing is in the way" if self._readiness is not None else "it is being checked"
+        return None
+
+    def action_move_field(self, step: int) -> None:
+        """Go to another field."""
+        if step > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
 
     def action_copy_command(self) -> None:
         """Copy the command line."""
         if self.form is not None:
             self.magpie.copy_text(self.form.command_line)
 
+    def action_show_obstacles(self) -> None:
+        """Show everything that was found, whole."""
+        from magpie_tui.tui.dialogs.viewer import TextDialog
+
+        if self._readiness is None:
+            return
+        lines: list[str] = []
+        width = max(40, min(110, round(self.app.size.width * 0.9) - 8))
+        for item in self._readiness.obstacles:
+            word = "blocks" if item.blocks else "doubtful"
+            lines += textwrap.wrap(f"{word:<8}  {printable(item.text)}", width, subsequent_indent=" " * 10)
+            lines += textwrap.wrap(printable(item.hint), width, initial_indent=" " * 10, subsequent_indent=" " * 10)
+            lines.append("")
+        self.app.push_screen(TextDialog("Before it starts", lines[:-1]))
+
     def action_start(self) -> None:
-        """Ask, then start."""
+        """Say exactly what will happen, ask, then start."""
+        from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
+
         if self.form is None:
             return
         request = LaunchRequest(
@@ -218,28 +336,34 @@ class LaunchScreen(PlaceScreen):
             output_dir=self._output_dir(),
             cwd=Path.cwd(),
             env={**os.environ, "COLUMNS": "120", layout.COLOR_VARIABLE: "0"},
-            engine=self._choice("engine"),
+            engine=self.engine,
             detach=True,
         )
-        values = {**self._values(), "kernel_config": str(self._config.path)}
 
         def answered(answer: str | None) -> None:
             if answer == YES:
-                self._start(request, values)
+                self._start(request)
 
-        details = f"$ {self.form.command_line}\nresults go to {request.output_dir}; it goes on without this program"
+        takes = self.duration() or "nobody knows yet: it is the first run of this config"
+        details = (
+            f"$ {self.form.command_line}\n\n"
+            f"takes    {takes}\n"
+            f"results  {request.output_dir}\n"
+            "It goes on when this program is closed."
+        )
         self.app.push_screen(ConfirmDialog(f"Start {request.kind} of {request.label}?", "start", details), answered)
 
-    def _start(self, request: LaunchRequest, values: dict[str, OptionValue]) -> None:
+    def _start(self, request: LaunchRequest) -> None:
         app = self.magpie
         self._starting = True
         self._show()
 
-        def done(run: Run) -> None:
+        def started(run: Run) -> None:
+            self._starting = False
             app.background.read_runs()
             if app.screen is self:
                 app.pop_screen()
-            app.open_in_place("runs", run.id)
+                app.open_in_place("runs", run.id)
             app.say(f"started: {run.id}")
 
         def failed(error: MagpieTuiError) -> None:
@@ -250,12 +374,11 @@ class LaunchScreen(PlaceScreen):
 
         def work() -> None:
             try:
-                (compare_request if request.kind == "compare" else analyze_request)(values)
                 run = app.services.run_calls.start(request)
             except MagpieTuiError as error:
                 app.call_from_thread(failed, error)
             else:
-                app.call_from_thread(done, run)
+                app.call_from_thread(started, run)
 
         app.run_worker(work, thread=True, group="act", exit_on_error=False, name=f"start {request.label}")
 
