@@ -71,11 +71,11 @@ class PaneRead(Message):
 
 
 class FileChanged(Message):
-    """The file has another content, or is gone."""
+    """The file has another content, or is gone (``stamp`` None)."""
 
-    def __init__(self, gone: bool) -> None:
+    def __init__(self, stamp: tuple[int, int, int] | None) -> None:
         super().__init__()
-        self.gone = gone
+        self.stamp = stamp
 
 
 class ConfigDetailScreen(ConfigScreen):
@@ -102,6 +102,7 @@ class ConfigDetailScreen(ConfigScreen):
         self._text: ConfigText | None = None
         self._line: int | None = None
         self._gone = False
+        self._edited_here = False
         self._stop = threading.Event()
         self._twins: TwinView | None = None
         self._reviewed: Review | None = None
@@ -173,30 +174,31 @@ class ConfigDetailScreen(ConfigScreen):
 
     def _watch(self) -> None:
         path = self._config.path
-        stamp = self._config.stamp
+        stamp: tuple[int, int, int] | None = self._config.stamp
         for _mode, look in looks([path.parent], self._stop):
             if not look:
                 continue
             file = look_at(path)
             now = None if file is None else file.stamp
-            if now != stamp and (now is not None or stamp is not None):
-                stamp = now  # type: ignore[assignment]
-                self.post_message(FileChanged(gone=now is None))
+            if now != stamp:
+                stamp = now
+                self.post_message(FileChanged(now))
 
     @on(FileChanged)
     def _file_changed(self, message: FileChanged) -> None:
-        self._gone = message.gone
-        if message.gone:
+        self._gone = message.stamp is None
+        if message.stamp is None:
             self._show_note()
             self.say("the file is gone: what is shown is what it was", "warning")
-        elif is_seen(self):
+        elif self._text is None or message.stamp != self._text.stamp:
             self.reload()
-            self.say("the file changed and was checked again")
-        else:
-            self.reload()
+            if is_seen(self) and not self._edited_here:
+                self.say("the file changed: it is checked again")
+        self._edited_here = False
 
     def file_changed(self) -> None:
         """Read it again."""
+        self._edited_here = True
         self.reload()
 
     def reload(self) -> None:

@@ -143,6 +143,7 @@ class ConfigEditScreen(PlaceScreen):
         self._check: FileCheck | None = None
         self._timer: Timer | None = None
         self._given_up = False
+        self._text = ""
 
     def compose_content(self) -> ComposeResult:
         """The text, the problems."""
@@ -185,12 +186,9 @@ class ConfigEditScreen(PlaceScreen):
 
     def on_unmount(self) -> None:
         """Keep what was not saved when the program ends."""
-        if self._given_up or self._opened is None:
-            return
-        for editor in self.query(ConfigEditor):
-            if editor.text != self._saved:
-                with contextlib.suppress(MagpieTuiError):
-                    keep_unsaved(state_directory(), self._path.name, editor.text)
+        if not self._given_up and self._opened is not None and self._text != self._saved:
+            with contextlib.suppress(MagpieTuiError):
+                keep_unsaved(state_directory(), self._path.name, self._text)
 
     def reload(self) -> None:
         """Check the text again; reading the file again would lose it."""
@@ -210,7 +208,7 @@ class ConfigEditScreen(PlaceScreen):
         editor.read_only = False
         editor.text = message.opened.text
         editor.colour()
-        self._saved = editor.text
+        self._saved = self._text = editor.text
         if self._first_line is not None:
             editor.move_cursor((min(self._first_line, editor.document.line_count) - 1, 0), center=True)
         self._start_check()
@@ -220,6 +218,7 @@ class ConfigEditScreen(PlaceScreen):
     @on(TextArea.Changed)
     def _edited(self) -> None:
         self._version += 1
+        self._text = self.editor.text
         self.editor.colour()
         if self._timer is not None:
             self._timer.stop()

@@ -16,6 +16,7 @@ from magpie_tui.configs.positions import Problem, Setting
 from magpie_tui.configs.review import Review, review_config
 from magpie_tui.configs.twin import Twins, make_twins
 from magpie_tui.tui.screens.config_yaml import YamlColours
+from magpie_tui.tui.screens.configs_find import look_at
 
 MOST_BYTES = 2_000_000
 MOST_CHARACTERS = 1_000
@@ -26,10 +27,11 @@ MARKS = {"error": ("!", "$error bold"), "warning": ("?", "$warning bold")}
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """The text of a file with what is wrong with it."""
+    """The text of a file with what is wrong with it, and how the file lay on the disk (None: as nothing)."""
 
     text: str
     check: FileCheck
+    stamp: tuple[int, int, int] | None = None
 
 
 def read_config(path: Path) -> ConfigText:
@@ -38,6 +40,7 @@ def read_config(path: Path) -> ConfigText:
     Raises:
         MachineError: It cannot be read.
     """
+    found = look_at(path)
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -46,7 +49,7 @@ def read_config(path: Path) -> ConfigText:
     text = data[:MOST_BYTES].decode("utf-8-sig", "replace")
     if len(data) > MOST_BYTES:
         text += f"\n... more than {MOST_BYTES:,} bytes, the rest is not shown"
-    return ConfigText(text, check_file(path))
+    return ConfigText(text, check_file(path), None if found is None else found.stamp)
 
 
 def config_lines(text: str, problems: Sequence[Problem] = (), *, current: int | None = None) -> list[Content]:

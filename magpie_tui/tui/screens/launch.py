@@ -256,8 +256,10 @@ class LaunchScreen(PlaceScreen):
         if self._readiness is None:
             return "checking", [Content.assemble(("the config, the engine and this machine", "$quiet"))]
         blockers = self._readiness.blockers
-        title = f"blocked by {plural(len(blockers), 'thing')}" if blockers else "ready: S starts it"
-        return title, self._lines(self._readiness.obstacles)
+        if blockers:
+            return f"blocked by {plural(len(blockers), 'thing')}", self._lines(self._readiness.obstacles)
+        free = Content.assemble(("nothing is in the way: S starts it", "$success"))
+        return "ready", [free, *self._lines(self._readiness.obstacles)]
 
     def _lines(self, obstacles: Sequence[Obstacle]) -> list[Content]:
         width = max(30, self.app.size.width - 3)
