@@ -13,12 +13,14 @@ from magpie_tui.cli.output import ListFormat, print_listing
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
+    StageOption,
     TracePath,
     reading,
     require_capture,
     say,
     say_caveats,
     say_files,
+    stages_from,
 )
 from magpie_tui.traces.collective_listings import list_rows, rank_rows, total_rows
 
@@ -44,6 +46,7 @@ def collectives(
     gpus_per_node: Annotated[
         int | None, typer.Option("--gpus-per-node", metavar="N", min=1, help="For the node columns of these tables.")
     ] = None,
+    stage: StageOption = None,
     salvage: Salvage = False,
     list_format: Format = ListFormat.table,
 ) -> None:
@@ -54,7 +57,7 @@ def collectives(
     from magpie_tui.traces.collective_analysis import analyze_collectives, collectives_json
     from magpie_tui.traces.discover import find_traces
 
-    report = analyze_collectives(find_traces(trace), reading(salvage=salvage))
+    report = analyze_collectives(find_traces(trace), reading(salvage=salvage), stages=stages_from(stage))
     say_files(report.traces, report.errors)
     if csv_dir is not None:
         write_collective_tables(report, csv_dir, gpus_per_node)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.json_strict import to_plain
@@ -24,6 +24,12 @@ from magpie_tui.traces.discover import TraceSet
 from magpie_tui.traces.each import Reading, each_trace
 from magpie_tui.traces.quality import Caveat, assess
 from magpie_tui.traces.report import SCHEMA, quality_json, traces_json
+from magpie_tui.traces.stage_names import Stage
+from magpie_tui.traces.stages import assign_work, stage_part
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class CollectiveReport:
     """Collectives across ranks.
 
     Attributes:
-        ranks: One entry a trace that could be read.
+        ranks: One entry a trace that could be read, with all its collectives.
         reports: One entry a trace.
         expected_ranks: World size that the traces state, or None.
         caveats: Those of the matching, and missing ranks.
@@ -52,8 +58,12 @@ class CollectiveReport:
         return tuple(report.error for report in self.reports if report.error is not None)
 
 
-def analyze_collectives(traces: TraceSet, reading: Reading) -> CollectiveReport:
+def analyze_collectives(traces: TraceSet, reading: Reading, *, stages: Collection[Stage] = ()) -> CollectiveReport:
     """Collect and match the collectives of all ranks; one trace in memory at a time.
+
+    Args:
+        stages: Count only collectives that the steps of these stages launched. They are matched before, so that a
+            label that differs between ranks moves no pair.
 
     Raises:
         UserInputError: Two files claim the same rank, or the only trace can't be read.
@@ -66,14 +76,23 @@ def analyze_collectives(traces: TraceSet, reading: Reading) -> CollectiveReport:
             f"several traces claim to be rank {twice[0]}", path=traces.root, hint="give a directory with one run"
         )
     ranks, reports = [], []
+    masks: dict[int, npt.NDArray[np.bool_]] = {}
     for file, columns in each_trace(traces, reading):
         if isinstance(columns, UserInputError):
             reports.append(RankReport(file, None, None, failure_text(file, columns)))
             continue
         ranks.append(rank_collectives(file.rank, columns))
+        if stages:
+            masks[file.rank] = stage_part(columns, assign_work(columns), stages).events[ranks[-1].row]
         reports.append(RankReport(file, assess(columns), None, None, columns.metadata))
         del columns
     matching = match(ranks)
+    counted = ranks
+    if stages:
+        counted = [rank.where(masks[rank.rank]) for rank in ranks]
+        chosen = {rank.rank: set(rank.row.tolist()) for rank in counted}
+        of_stages = [item for item in matching.matched if item.rows[0] in chosen[item.ranks[0]]]
+        matching = replace(matching, matched=tuple(of_stages))
     worlds = [report.quality.world_size for report in reports if report.quality is not None]
     expected = max((world for world in worlds if world), default=None)
     return CollectiveReport(
@@ -82,7 +101,7 @@ def analyze_collectives(traces: TraceSet, reading: Reading) -> CollectiveReport:
         tuple(reports),
         matching,
         totals(matching),
-        rank_waits(matching, ranks),
+        rank_waits(matching, counted),
         expected,
         tuple(_caveats(matching, len(ranks), expected)),
     )

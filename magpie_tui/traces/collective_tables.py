@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from magpie_tui.basics.files import create_directory, write_text
+from magpie_tui.traces.all_to_all_tables import all_to_all_tables
+from magpie_tui.traces.collective_cells import (
+    META,
+    Cell,
+    Table,
+    Times,
+    mean_median_min_max,
+    mebibytes,
+    microseconds_of,
+    number_or_text,
+    times_of,
+)
 from magpie_tui.traces.collectives import (
-    SYNCHRONOUS,
     CollectiveMeta,
     Matched,
     Matching,
@@ -24,66 +33,7 @@ from magpie_tui.traces.collectives import (
     synchronous,
 )
 
-Cell = str | int | float | None
 DIRECTORY_NAME = "tracelens_collective_csvs"
-_MIB = 1 << 20
-_META = ("Process Group Name", "Process Group Ranks", "Collective name", "Group size", "dtype")
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One sheet: a name, columns and rows of cells.
-
-    Attributes:
-        decimal: Columns whose whole numbers are written with a decimal point.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    decimal: frozenset[str] = frozenset()
-
-    def column(self, name: str) -> tuple[Cell, ...]:
-        """Cells of one column."""
-        place = self.columns.index(name)
-        return tuple(row[place] for row in self.rows)
-
-    def to_csv(self) -> str:
-        """CSV as upstream writes it: a missing cell is empty, and makes the whole numbers of its column decimal."""
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(self.columns)
-        decimal = [
-            column in self.decimal
-            or (
-                any(row[place] is None for row in self.rows)
-                and all(row[place] is None or isinstance(row[place], (int, float)) for row in self.rows)
-            )
-            for place, column in enumerate(self.columns)
-        ]
-        for row in self.rows:
-            writer.writerow([_cell(value, as_float=decimal[place]) for place, value in enumerate(row)])
-        return buffer.getvalue()
-
-
-def _cell(value: Cell, *, as_float: bool) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int) and as_float:
-        value = float(value)
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-def _number_or_text(value: str | None) -> Cell:
-    return int(value) if value is not None and value.isdecimal() else value
-
-
-def _us(nanoseconds: int) -> float:
-    return nanoseconds // 1000 + nanoseconds % 1000 / 1000
-
-
-def _mib(size_bytes: int | None) -> float | None:
-    return None if size_bytes is None else size_bytes / _MIB
 
 
 def _span(meta: CollectiveMeta, per_node: int) -> str:
@@ -130,7 +80,7 @@ def collective_tables(
         _implicit(implicit, numbers, matching.simplified, per_node),
         _summary_implicit(implicit, matching.simplified),
         summary_long(raw, per_node=per_node),
-        *(_all_to_all_v(variable, raw) if variable else ()),
+        *(all_to_all_tables(variable, raw) if variable else ()),
         _stragglers(implicit, raw, per_node),
     ]
     return CollectiveTables(tuple(replace(table, decimal=decimal & set(table.columns)) for table in tables))
@@ -168,7 +118,7 @@ def _long(ranks: Sequence[RankCollectives], per_node: int | None) -> Table:
         "collective_id",
         "index_in_group",
         "rank",
-        *_META,
+        *META,
         "In msg nelems",
         "In msg size (MB)",
         "Out msg nelems",
@@ -183,7 +133,7 @@ def _long(ranks: Sequence[RankCollectives], per_node: int | None) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for rank in ranks:
         groups, positions = group_positions(rank, simplified=simplified)
-        for place in rank.file_order.tolist():
+        for place in rank.row.argsort().tolist():
             meta = rank.meta[place]
             node: tuple[Cell, ...] = () if per_node is None else (rank.rank // per_node, _span(meta, per_node))
             rows.append(
@@ -191,59 +141,30 @@ def _long(ranks: Sequence[RankCollectives], per_node: int | None) -> Table:
                     positions[place] if simplified else f"{groups[place]}_{positions[place]}",
                     positions[place],
                     rank.rank,
-                    _number_or_text(groups[place]),
+                    number_or_text(groups[place]),
                     meta.group_ranks,
                     meta.name,
                     meta.group_size,
                     meta.dtype,
                     meta.in_elements,
-                    _mib(meta.size_bytes(meta.in_elements)),
+                    mebibytes(meta.size_bytes(meta.in_elements)),
                     meta.out_elements,
-                    _mib(meta.size_bytes(meta.out_elements)),
+                    mebibytes(meta.size_bytes(meta.out_elements)),
                     meta.in_split,
                     meta.out_split,
-                    _number_or_text(rank.stream[place]),
-                    _us(int(rank.start_ns[place])),
-                    _us(int(rank.duration_ns[place])),
+                    number_or_text(rank.stream[place]),
+                    microseconds_of(int(rank.start_ns[place])),
+                    microseconds_of(int(rank.duration_ns[place])),
                     *node,
                 )
             )
     return Table("nccl_long", columns, tuple(rows))
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """Upstream's numbers of one matched collective, µs and GiB/s."""
-
-    starts: tuple[float, ...]
-    durations: tuple[float, ...]
-    latency: float
-    skew_start: float
-    skew_end: float
-    waits: tuple[float, ...]
-    algo: float | None
-    bus: float | None
-
-
-def _times(item: Matched) -> _Times:
-    starts = tuple(_us(value) for value in item.start_ns)
-    durations = tuple(_us(value) for value in item.duration_ns)
-    ends = [start + duration for start, duration in zip(starts, durations, strict=True)]
-    latest = max(starts)
-    waits = tuple(latest - start for start in starts)
-    latency = min(durations)
-    size, factor = _mib(item.meta.full_bytes), item.meta.bus_factor
-    algo = None
-    if size is not None and latency > 0 and item.meta.kind in SYNCHRONOUS:
-        algo = size / 1024 / (latency / 1e6)
-    bus = None if algo is None or factor is None else algo * factor
-    return _Times(starts, durations, latency, max(waits), max(ends) - min(ends), waits, algo, bus)
-
-
 def _implicit(items: Sequence[Matched], ranks: Sequence[int], simplified: bool, per_node: int | None) -> Table:
     columns = (
         "collective_id",
-        *_META,
+        *META,
         "In msg nelems",
         "Out msg nelems",
         "In msg size (MB)",
@@ -262,21 +183,21 @@ def _implicit(items: Sequence[Matched], ranks: Sequence[int], simplified: bool, 
     )
     rows: list[tuple[Cell, ...]] = []
     for item in items:
-        meta, times = item.meta, _times(item)
+        meta, times = item.meta, times_of(item)
         own = {rank: place for place, rank in enumerate(item.ranks)}
         rows.append(
             (
                 item.index if simplified else item.collective_id,
-                "all" if simplified else _number_or_text(meta.group_name),
+                "all" if simplified else number_or_text(meta.group_name),
                 meta.group_ranks,
                 meta.name,
                 meta.group_size,
                 meta.dtype,
                 meta.in_elements,
                 meta.out_elements,
-                _mib(meta.size_bytes(meta.in_elements)),
-                _mib(meta.size_bytes(meta.out_elements)),
-                _mib(meta.full_bytes),
+                mebibytes(meta.size_bytes(meta.in_elements)),
+                mebibytes(meta.size_bytes(meta.out_elements)),
+                mebibytes(meta.full_bytes),
                 times.latency,
                 times.skew_start,
                 item.ranks[times.starts.index(min(times.starts))],
@@ -298,12 +219,8 @@ def _implicit(items: Sequence[Matched], ranks: Sequence[int], simplified: bool, 
     return Table("nccl_implicit_sync", columns, tuple(rows))
 
 
-def _four(values: Sequence[float]) -> tuple[float, float, float, float]:
-    return (math.fsum(values) / len(values), statistics.median(values), min(values), max(values))
-
-
 def _summary_implicit(items: Sequence[Matched], simplified: bool) -> Table:
-    measures: dict[str, Callable[[_Times], float | None]] = {
+    measures: dict[str, Callable[[Times], float | None]] = {
         "comm_latency": lambda times: times.latency,
         "skew in start time": lambda times: times.skew_start,
         "skew in end time": lambda times: times.skew_end,
@@ -328,17 +245,17 @@ def _summary_implicit(items: Sequence[Matched], simplified: bool) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for key, members in groups.items():
         meta = members[0].meta
-        times = [_times(item) for item in members]
+        times = [times_of(item) for item in members]
         numbers: list[Cell] = []
         for measure in measures.values():
             known = [value for item in times if (value := measure(item)) is not None]
-            numbers += _four(known) if known else (None,) * 4
+            numbers += mean_median_min_max(known) if known else (None,) * 4
         rows.append(
             (
                 *("Unknown" if value is None else value for value in key),
-                "all" if simplified else _number_or_text(meta.group_name),
+                "all" if simplified else number_or_text(meta.group_name),
                 meta.group_size,
-                _mib(meta.full_bytes),
+                mebibytes(meta.full_bytes),
                 *numbers,
                 len(members),
                 sum(item.latency for item in times) / 1000,
@@ -370,7 +287,7 @@ def summary_long(
     for rank in ranks:
         for place, meta in enumerate(rank.meta):
             values: tuple[Cell, ...] = (
-                _number_or_text(meta.group_name),
+                number_or_text(meta.group_name),
                 meta.group_ranks,
                 meta.name,
                 meta.group_size,
@@ -379,10 +296,12 @@ def summary_long(
                 meta.out_elements,
                 meta.in_split,
                 meta.out_split,
-                _number_or_text(rank.stream[place] or None),
+                number_or_text(rank.stream[place] or None),
             )
             if all(value is not None for value in values):
-                groups.setdefault((rank.rank, *values), []).append((meta, _us(int(rank.duration_ns[place]))))
+                groups.setdefault((rank.rank, *values), []).append(
+                    (meta, microseconds_of(int(rank.duration_ns[place])))
+                )
     nodes = per_node is not None and bool(groups)
     columns = (
         "rank",
@@ -403,8 +322,8 @@ def summary_long(
         rows.append(
             (
                 *key,
-                _mib(meta.size_bytes(meta.in_elements)),
-                _mib(meta.size_bytes(meta.out_elements)),
+                mebibytes(meta.size_bytes(meta.in_elements)),
+                mebibytes(meta.size_bytes(meta.out_elements)),
                 math.fsum(durations),
                 math.fsum(durations) / len(durations),
                 statistics.stdev(durations) if len(durations) > 1 else None,
@@ -434,7 +353,7 @@ def _stragglers(items: Sequence[Matched], ranks: Sequence[RankCollectives], per_
     waits: Mapping[int, list[float]] = {rank.rank: [] for rank in ranks}
     first, last = dict.fromkeys(waits, 0), dict.fromkeys(waits, 0)
     for item in items:
-        times = _times(item)
+        times = times_of(item)
         for number, wait in zip(item.ranks, times.waits, strict=True):
             waits[number].append(wait)
         first[item.ranks[times.starts.index(min(times.starts))]] += 1
@@ -454,128 +373,8 @@ def _stragglers(items: Sequence[Matched], ranks: Sequence[RankCollectives], per_
                 first[rank.rank],
                 round(last[rank.rank] / len(own) * 100, 1),
                 len(own),
-                round(math.fsum(_us(int(value)) for value in rank.duration_ns.tolist()), 1),
+                round(math.fsum(microseconds_of(int(value)) for value in rank.duration_ns.tolist()), 1),
                 *(() if per_node is None else (rank.rank // per_node,)),
             )
         )
     return Table("straggler_summary", columns, tuple(rows))
-
-
-def _all_to_all_v(items: Sequence[Matched], ranks: Sequence[RankCollectives]) -> list[Table]:
-    """Tables of all-to-all with unequal parts: the sizes are those that each rank sends."""
-    sent = _sent_elements(items, ranks)
-    columns = (
-        "collective_id",
-        *_META,
-        "total data (MB)",
-        "wall_time",
-        "max_rank_dur",
-        "min_rank_dur",
-        "avg_rank_dur",
-        "throughput (GB/s)",
-        "max_rank_throughput",
-        "min_rank_throughput",
-        "size_imbalance",
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for item in items:
-        meta, times = item.meta, _times(item)
-        sizes = [_mib(meta.size_bytes(sum(part))) for part in sent[item.collective_id]]
-        known = [size for size in sizes if size is not None]
-        total = sum(known)
-        ends = [start + duration for start, duration in zip(times.starts, times.durations, strict=True)]
-        wall = max(ends) - min(times.starts)
-        rates = [
-            size / 1024 / (duration / 1e6)
-            for size, duration in zip(known, times.durations, strict=False)
-            if duration > 0
-        ]
-        rows.append(
-            (
-                item.collective_id,
-                _number_or_text(meta.group_name),
-                meta.group_ranks,
-                meta.name,
-                meta.group_size,
-                meta.dtype,
-                total,
-                wall,
-                max(times.durations),
-                min(times.durations),
-                sum(times.durations) / len(times.durations),
-                total / 1024 / (wall / 1e6) if wall > 0 else None,
-                max(rates, default=None),
-                min(rates, default=None),
-                max(known) / (total / len(known)) if known and total else None,
-            )
-        )
-    return [
-        Table("nccl_all2allv", columns, tuple(rows)),
-        _summary_all_to_all_v(columns, rows),
-        _heatmap(items, sent),
-    ]
-
-
-def _sent_elements(items: Sequence[Matched], ranks: Sequence[RankCollectives]) -> dict[str, list[list[int]]]:
-    """Collective → for each of its ranks the elements sent to each member of the group."""
-    by_rank = {rank.rank: rank for rank in ranks}
-    places: dict[int, dict[str, CollectiveMeta]] = {}
-    for number, rank in by_rank.items():
-        groups, positions = group_positions(rank, simplified=False)
-        places[number] = {
-            f"{group}_{position}": meta for group, position, meta in zip(groups, positions, rank.meta, strict=True)
-        }
-    found: dict[str, list[list[int]]] = {}
-    for item in items:
-        found[item.collective_id] = [_split(places[rank].get(item.collective_id, item.meta)) for rank in item.ranks]
-    return found
-
-
-def _split(meta: CollectiveMeta) -> list[int]:
-    try:
-        value = ast.literal_eval(meta.in_split or "[]")
-    except (ValueError, SyntaxError):
-        value = []
-    parts = [part for part in value if isinstance(part, int)] if isinstance(value, list) else []
-    if parts:
-        return parts
-    size = max(1, meta.group_size or 1)
-    return [(meta.in_elements or 0) // size] * size
-
-
-def _summary_all_to_all_v(columns: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
-    keys = ("Process Group Name", "Collective name", "dtype")
-    measures = columns[columns.index("total data (MB)") :]
-    groups: dict[tuple[Cell, ...], list[tuple[Cell, ...]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[columns.index(key)] for key in keys), []).append(row)
-    result: list[tuple[Cell, ...]] = []
-    for key, members in groups.items():
-        cells: list[Cell] = [*key]
-        for measure in measures:
-            known = [float(value) for row in members if (value := row[columns.index(measure)]) is not None]
-            cells += _four(known) if known else (None,) * 4
-        result.append((*cells, len(members)))
-    names = tuple(f"{measure}_{kind}" for measure in measures for kind in ("mean", "median", "min", "max"))
-    return Table("nccl_summary_all2allv", (*keys, *names, "count"), tuple(result))
-
-
-def _heatmap(items: Sequence[Matched], sent: Mapping[str, list[list[int]]]) -> Table:
-    pairs: dict[tuple[int, int], list[float]] = {}
-    for item in items:
-        for source, parts in zip(item.ranks, sent[item.collective_id], strict=True):
-            for target, elements in zip(_members(item), parts, strict=False):
-                pairs.setdefault((source, target), []).append(_mib(item.meta.size_bytes(elements)) or 0.0)
-    rows = tuple(
-        (source, target, sum(sizes), sum(sizes) / len(sizes), len(sizes))
-        for (source, target), sizes in sorted(pairs.items())
-    )
-    return Table("nccl_all2allv_heatmap", ("src_rank", "dst_rank", "total_sent_MB", "avg_sent_MB", "count"), rows)
-
-
-def _members(item: Matched) -> list[int]:
-    try:
-        value = ast.literal_eval(item.meta.group_ranks or "")
-    except (ValueError, SyntaxError):
-        value = None
-    return [int(rank) for rank in value] if isinstance(value, list) else list(item.ranks)

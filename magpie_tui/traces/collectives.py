@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.columns import TraceColumns
@@ -102,7 +102,7 @@ class RankCollectives:
 
     Attributes:
         start_ns, duration_ns: int64.
-        file_order: int64, places in the order of the file.
+        row: int64, the event's row.
         stream: Text of the stream; "" where there is none.
         base_ns: ``baseTimeNanoseconds`` of the file, or None.
         devices: Number of visible devices that the file lists; None where it doesn't.
@@ -112,7 +112,7 @@ class RankCollectives:
     rank: int
     start_ns: npt.NDArray[np.int64]
     duration_ns: npt.NDArray[np.int64]
-    file_order: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
     stream: tuple[str, ...]
     meta: tuple[CollectiveMeta, ...]
     base_ns: int | None
@@ -122,6 +122,20 @@ class RankCollectives:
     def __len__(self) -> int:
         """Number of collectives."""
         return len(self.meta)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> RankCollectives:
+        """Keep only the collectives of a mask."""
+        import numpy as np
+
+        places = np.flatnonzero(mask)
+        return replace(
+            self,
+            start_ns=self.start_ns[places],
+            duration_ns=self.duration_ns[places],
+            row=self.row[places],
+            stream=tuple(self.stream[place] for place in places.tolist()),
+            meta=tuple(self.meta[place] for place in places.tolist()),
+        )
 
 
 def rank_collectives(rank: int, columns: TraceColumns) -> RankCollectives:
@@ -143,7 +157,7 @@ def rank_collectives(rank: int, columns: TraceColumns) -> RankCollectives:
         rank,
         columns.ts_ns[rows],
         columns.dur_ns[rows],
-        np.argsort(rows),
+        rows,
         tuple(columns.streams[code] if code >= 0 else "" for code in columns.stream[rows].tolist()),
         tuple(arguments.get(row, CollectiveMeta()) for row in rows.tolist()),
         base if isinstance(base, int) else None,
@@ -184,6 +198,7 @@ class Matched:
         collective_id: ``<group>_<position>``.
         meta: Of the first rank.
         ranks: Ascending.
+        rows: Row of the event on each rank.
         start_ns, duration_ns: One entry a rank, on the clock of the first rank's file.
     """
 
@@ -191,6 +206,7 @@ class Matched:
     index: int
     meta: CollectiveMeta
     ranks: tuple[int, ...]
+    rows: tuple[int, ...]
     start_ns: tuple[int, ...]
     duration_ns: tuple[int, ...]
 
@@ -283,6 +299,7 @@ def match(ranks: Sequence[RankCollectives]) -> Matching:
                 position,
                 first,
                 tuple(ranks[number].rank for number, _place in places),
+                tuple(int(ranks[number].row[place]) for number, place in places),
                 tuple(
                     int(ranks[number].start_ns[place]) + offset
                     for (number, place), offset in zip(places, offsets, strict=True)

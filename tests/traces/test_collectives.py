@@ -17,6 +17,7 @@ from magpie_tui.traces.collectives import Matching, RankCollectives, match, rank
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.each import Reading
 from magpie_tui.traces.reader import read_columns
+from magpie_tui.traces.stage_names import Stage
 from tests.conftest import PROJECT_ROOT
 from tests.traces.naive import kernel, write_trace
 
@@ -169,6 +170,18 @@ def test_the_recorded_example(tmp_path: Path) -> None:
     alone = analyze_collectives(find_traces(EXAMPLE / "h200_nccl_rank-0.pt.trace.json.gz"), Reading(use_cache=False))
     assert {"one_rank", "ranks_missing"} <= {caveat.code for caveat in alone.caveats}
     assert collectives_json(alone)["straggler"] is None
+
+
+def test_collectives_of_one_stage_are_those_its_steps_launched() -> None:
+    traces = find_traces(EXAMPLE)
+    counts = {
+        stage: len(analyze_collectives(traces, Reading(use_cache=False), stages=(stage,)).matching.matched)
+        for stage in (Stage.prefilldecode, Stage.decode, Stage.prefill)
+    }
+    assert counts == {Stage.prefilldecode: 16, Stage.decode: 24, Stage.prefill: 8}
+    decode = analyze_collectives(traces, Reading(use_cache=False), stages=(Stage.decode,))
+    assert [item.size_bytes for item in decode.totals] == [8192]
+    assert {item.collectives for item in decode.waits} == {24}
 
 
 def test_two_files_of_one_rank_are_refused(tmp_path: Path) -> None:
