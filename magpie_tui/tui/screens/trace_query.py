@@ -125,7 +125,7 @@ def _collectives(number: int, traces: TraceSet, reading: TraceReading) -> Answer
     # What the ranks did one by one is in the matching; without the arrays the app needs no numpy.
     none = cast("npt.NDArray[np.int64]", ())
     ranks = tuple(
-        replace(rank, start_ns=none, duration_ns=none, file_order=none, stream=(), meta=()) for rank in report.ranks
+        replace(rank, start_ns=none, duration_ns=none, row=none, stream=(), meta=()) for rank in report.ranks
     )
     matching = replace(report.matching, matched=matched[:ROWS_SHOWN])
     return Answer(number, replace(report, ranks=ranks, matching=matching), max(0, len(matched) - ROWS_SHOWN))
