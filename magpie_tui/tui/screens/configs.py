@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,6 +39,9 @@ EMPTY = (
     "r  looks again\n"
     "Configs elsewhere: open the program there, or with  magpie-tui --root DIR"
 )
+AT_ONCE_ROWS = 1_000
+"""Longer lists are made ready in the thread, and painted as a whole."""
+
 LAUNCH = "launch:"
 """Item by which another place asks for the choice of a config to start."""
 
@@ -110,11 +114,15 @@ class ConfigsScreen(ConfigScreen):
     )
 
     class Read(Message):
-        """A thread has looked."""
+        """A thread has looked; it has made ready what would keep the loop of the app."""
 
         def __init__(self, listing: Listing) -> None:
             super().__init__()
             self.listing = listing
+            self.rows = {row.key: row for row in listing.rows}
+            is_long = len(listing.rows) > AT_ONCE_ROWS
+            self.source = ListSource(COLUMNS, lambda row: row.key, listing.rows) if is_long else None
+            self.counts = Counts.of(listing)
 
         def can_replace(self, message: Message) -> bool:
             """Only the newest list counts."""
@@ -201,16 +209,19 @@ class ConfigsScreen(ConfigScreen):
 
     @on(Read)
     def _show(self, message: Read) -> None:
-        listing = message.listing
-        if self._listing is None or listing.rows != self._listing.rows:
-            self._rows = {row.key: row for row in listing.rows}
+        listing = self._listing = message.listing
+        self._rows = message.rows
+        if message.source is None:
+            if self.table.source is not self._source:
+                self.table.set_source(self._source)
             self._source.replace(listing.rows)
             self.table.refresh_rows()
-            self._show_detail()
-        self._listing = listing
+        else:
+            self.table.set_source(message.source)
+        self._show_detail()
         if self._wanted is not None:
             self.show_item(self._wanted)
-        self.query_one("#config-counts", Static).update(counts_line(listing, self.app.size.width))
+        self.query_one("#config-counts", Static).update(counts_line(message.counts, self.app.size.width))
         self.update_frame()
         self.refresh_bindings()
 
@@ -270,8 +281,8 @@ class ConfigsScreen(ConfigScreen):
     # What can be done
 
     def _marked(self) -> list[ConfigRow]:
-        marked = self.table.marked_keys
-        return [row for row in self._rows.values() if row.key in marked]
+        marked = [self._rows[key] for key in self.table.marked_keys if key in self._rows]
+        return sorted(marked, key=lambda row: (row.shipped, row.path.parts))
 
     def disabled_reason(self, action: str) -> str | None:
         """Say why an action is impossible now."""
@@ -316,24 +327,52 @@ def void(_value: object) -> None:
     """Drop a value."""
 
 
-def counts_line(listing: Listing, width: int) -> Content:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the line above the list says.
+
+    Attributes:
+        own: Configs of the root; of them ``checked``, ``wrong`` (errors) and ``doubtful`` (only warnings).
+        shipped: Those that come with the program.
+    """
+
+    listing: Listing
+    own: int
+    checked: int
+    wrong: int
+    doubtful: int
+    shipped: int
+
+    @classmethod
+    def of(cls, listing: Listing) -> Counts:
+        """Count."""
+        own = [row for row in listing.rows if not row.shipped]
+        return cls(
+            listing,
+            own=len(own),
+            checked=sum(row.checked for row in own),
+            wrong=sum(row.errors > 0 for row in own),
+            doubtful=sum(row.warnings > 0 and not row.errors for row in own),
+            shipped=len(listing.rows) - len(own),
+        )
+
+
+def counts_line(counts: Counts, width: int) -> Content:
     """Say how many there are and what is wrong, and on the right how changes are found."""
-    own = [row for row in listing.rows if not row.shipped]
-    wrong = sum(row.errors > 0 for row in own)
-    doubtful = sum(row.warnings > 0 and not row.errors for row in own)
-    parts: list[str | tuple[str, str]] = [plural(len(own), "config") if own else "no config"]
-    if wrong:
-        parts += [", ", (f"{wrong} with errors", "$error")]
-    if doubtful:
-        parts += [", ", (f"{doubtful} with warnings", "$warning")]
-    if own and not wrong and not doubtful and listing.complete:
+    listing = counts.listing
+    parts: list[str | tuple[str, str]] = [plural(counts.own, "config") if counts.own else "no config"]
+    if counts.wrong:
+        parts += [", ", (f"{counts.wrong:,} with errors", "$error")]
+    if counts.doubtful:
+        parts += [", ", (f"{counts.doubtful:,} with warnings", "$warning")]
+    if counts.own and not counts.wrong and not counts.doubtful and listing.complete:
         parts.append(", all ok")
-    parts.append((f"; {len(listing.rows) - len(own)} shipped", "$quiet"))
+    parts.append((f"; {counts.shipped:,} shipped", "$quiet"))
     if listing.others:
         parts.append((f"; {plural(listing.others, 'other YAML file')}", "$quiet"))
     note = listing.mode
     if not listing.complete:
-        note = f"checked {sum(row.checked for row in own):,} of {len(own):,}"
+        note = f"checked {counts.checked:,} of {counts.own:,}"
     if listing.note:
         note = f"{listing.note}; {note}" if note else listing.note
     left = Content.assemble(*parts)

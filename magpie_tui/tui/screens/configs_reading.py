@@ -21,6 +21,8 @@ WALK_AGAIN = 50.0
 NEWS_S = 0.25
 REST_S = 0.004
 REST_EVERY_S = 0.02
+ROW_REST_S = 1e-5
+"""Rests of the reading thread, which shares the interpreter with the loop of the app."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +199,12 @@ class ConfigReader:
             rows[index] = self._known[rows[index].path] = checked_row(rows[index])
             now = time.monotonic()
             if now >= rest_at:
-                # The loop of the app shares the interpreter with this thread.
                 time.sleep(REST_S)
                 rest_at = time.monotonic() + REST_EVERY_S
             if now >= tell_at:
                 tell()
-                tell_at = now + NEWS_S * (1 + len(rows) / 2_000)
+                time.sleep(min(0.1, len(rows) * ROW_REST_S))
+                tell_at = time.monotonic() + NEWS_S * (1 + len(rows) / 2_000)
 
     def _shipped_rows(self) -> tuple[ConfigRow, ...]:
         if self._shipped is None:
