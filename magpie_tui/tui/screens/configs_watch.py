@@ -87,6 +87,7 @@ class ConfigFeed:
         self._is_seen = is_seen
         self._ended = False
         self._forget = False
+        self._told: Listing | None = None
         self._interrupt = threading.Event()
 
     def start(self) -> None:
@@ -113,6 +114,7 @@ class ConfigFeed:
             self._interrupt.clear()
             if self._forget:
                 self._forget = False
+                self._told = None
                 self._reader.forget()
             self._report(self._reader.read(self._tell), "")
             self._follow()
@@ -131,5 +133,7 @@ class ConfigFeed:
                 return
 
     def _report(self, listing: Listing, mode: str) -> None:
-        if not self._ended:
-            self._tell(dataclasses.replace(listing, mode=mode))
+        listing = dataclasses.replace(listing, mode=mode)
+        if not self._ended and listing != self._told:
+            self._told = listing
+            self._tell(listing)
