@@ -153,7 +153,8 @@ def _of_command(
     try:
         request = (compare_request if mode == "compare" else analyze_request)(given)
     except MagpieTuiError as error:
-        found.append(_of_error(error.key or "options", error))
+        named = error.key is not None and error.message.startswith(error.key)
+        found.append(_of_error("" if named else "options", error))
         return None, False
     if engine == "magpie":
         from magpie_tui.runs.upstream import find_upstream

@@ -1,0 +1,217 @@
+"""The form that starts a run: its options, what blocks it, how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from magpie_tui.basics.options import command_words
+from magpie_tui.configs.review import Review, review_config
+from magpie_tui.runs.launch import LaunchRequest
+from magpie_tui.runs.model import Run, RunState
+from magpie_tui.tui.dialogs.confirm import ConfirmDialog
+from magpie_tui.tui.dialogs.error import ErrorDialog
+from magpie_tui.tui.screens.launch import LaunchScreen
+from magpie_tui.tui.screens.launch_checks import (
+    LaunchMode,
+    Readiness,
+    duration_text,
+    find_obstacles,
+    form_specs,
+    last_duration,
+)
+from magpie_tui.tui.widgets.option_form import ChoiceField, CommandPreview
+from tests.tui.config_world import BENCHMARK, KERNEL, PAIR, WRONG, open_launch, write, write_configs
+from tests.tui.support import World, make_machine, make_run, screen_text, status, wait_ready, wait_until
+
+
+def obstacles(path: Path, mode: LaunchMode = "analyze", engine: str = "builtin", **values: str) -> Readiness:
+    """Look for obstacles of a config without reading this machine."""
+    review = Review(path, None, (), ())
+    return find_obstacles(path, mode, engine, values, output_dir=path.parent, review=review)
+
+
+# Options
+
+
+def test_options_are_those_of_the_command() -> None:
+    names = [spec.name for spec in form_specs("compare", "builtin", ("base", "fast"))]
+    assert names[:2] == ["baseline", "no_perf"] and "kernel_config" not in names and "latency_method" not in names
+    assert "budget" in names and "fail_on" in names
+    upstream = [spec.name for spec in form_specs("analyze", "magpie", ())]
+    assert "latency_method" in upstream and "budget" not in upstream
+    assert form_specs("benchmark", "builtin", ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [
+        (("base", "fast"), "choice"),
+        (("same", "same"), "text"),
+        (("only",), "text"),
+        (("x" * 30, "y" * 30), "text"),
+        (("0", "1"), "text"),
+        (("a\x1b", "b"), "text"),
+    ],
+)
+def test_baseline_is_chosen_where_names_are_clear(ids: tuple[str, ...], kind: str) -> None:
+    spec = next(spec for spec in form_specs("compare", "builtin", ids) if spec.name == "baseline")
+    assert spec.kind == kind
+    if kind == "choice":
+        assert command_words([spec], {"baseline": "fast"}, ()) == ("--baseline", "fast")
+        assert command_words([spec], {"baseline": "base"}, ()) == ()
+
+
+# Obstacles
+
+
+def test_a_good_config_is_free(tmp_path: Path) -> None:
+    write(tmp_path / "k.py", "")
+    readiness = obstacles(write(tmp_path / "a.yaml", KERNEL))
+    assert readiness.obstacles == () and readiness.budget == "builds and tests only, nothing is timed"
+
+
+def test_errors_of_the_config_block(tmp_path: Path) -> None:
+    readiness = obstacles(write(tmp_path / "d.yaml", WRONG))
+    assert [item.what for item in readiness.blockers] == ["line 3", "line 4"]
+    assert "unknown key" in readiness.blockers[0].reason
+
+
+def test_compare_needs_two(tmp_path: Path) -> None:
+    write(tmp_path / "k.py", "")
+    readiness = obstacles(write(tmp_path / "a.yaml", KERNEL), "compare")
+    assert "two kernels or more" in readiness.blockers[0].reason
+
+
+def test_a_wrong_option_blocks_as_the_command_says_it(tmp_path: Path) -> None:
+    write(tmp_path / "k.cpp", "int main() {}\n")
+    path = write(tmp_path / "pair.yaml", PAIR)
+    readiness = obstacles(path, "compare", baseline="third")
+    assert readiness.blockers[0].text == "--baseline third: there is no such kernel"
+    assert "0 = base, 1 = fast" in readiness.blockers[0].hint
+
+
+def test_a_missing_engine_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAGPIE_TUI_UPSTREAM", str(tmp_path / "nowhere/magpie"))
+    write(tmp_path / "k.py", "")
+    readiness = obstacles(write(tmp_path / "a.yaml", KERNEL), engine="magpie")
+    assert readiness.blockers[0].what == "engine" and readiness.budget == ""
+
+
+def test_a_blocker_of_the_review_blocks(tmp_path: Path) -> None:
+    write(tmp_path / "k.py", "")
+    path = write(tmp_path / "a.yaml", KERNEL.replace("'true'", "no-such-program-here"))
+    review = review_config(path, mode="analyze", machine=make_machine([]), output_dir=tmp_path)
+    readiness = find_obstacles(path, "analyze", "builtin", {}, output_dir=tmp_path, review=review)
+    assert any("no-such-program-here" in item.text for item in readiness.blockers)
+
+
+def test_another_environment_blocks_the_builtin_engine(tmp_path: Path) -> None:
+    write(tmp_path / "k.py", "")
+    path = write(tmp_path / "a.yaml", KERNEL + "scheduler:\n  environment: container\n")
+    assert obstacles(path).blockers[0].what == "environment"
+
+
+def test_benchmarks_say_what_to_use_meanwhile(tmp_path: Path) -> None:
+    readiness = obstacles(write(tmp_path / "c.yaml", BENCHMARK), "benchmark")
+    assert readiness.blockers[0].reason == "benchmark runs are not built into this version yet"
+    assert "--trace-dir" in readiness.blockers[0].hint
+
+
+# Duration
+
+
+def test_the_last_run_of_the_config_tells_the_time(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.yaml", KERNEL)
+    run = make_run("20261202_100000_aaaa", RunState.ended, "a")
+    mine = replace(run, cwd=tmp_path, command=("magpie-tui", "compare", "--kernel-config", "a.yaml"))
+    failed = replace(mine, id="f", state=RunState.failed)
+    assert last_duration([failed, run, mine], "compare", path) == (mine, 180.0)
+    assert last_duration([mine], "analyze", path) is None
+    assert [duration_text(seconds) for seconds in (0.2, 59.4, 180.0)] == ["1 s", "59 s", "3:00 min"]
+
+
+# The screen
+
+
+async def choose(pilot: Pilot[None], screen: LaunchScreen, row: str, value: str) -> None:
+    """Choose a word of the mode or the engine."""
+    field = screen.query_one(f"#{row}-row").query_one(ChoiceField)
+    field.focus()
+    await pilot.pause()
+    while field.value != value:
+        await pilot.press("right")
+    await wait_until(pilot, lambda: screen.readiness is not None, "the check")
+    await pilot.pause()
+
+
+async def test_command_line_follows_mode_engine_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write_configs(tmp_path)
+    monkeypatch.chdir(root)
+    async with World().app().run_test(size=(100, 28)) as pilot:
+        await wait_ready(pilot)
+        screen = await open_launch(pilot, root, "kernels/pair.yaml")
+        preview = screen.query_one(CommandPreview)
+        assert preview.command_line == "magpie-tui compare --kernel-config kernels/pair.yaml"
+        await pilot.press("down", "down", "right")
+        await pilot.pause()
+        assert preview.command_line.endswith("kernels/pair.yaml --baseline fast")
+        await choose(pilot, screen, "mode", "analyze")
+        assert preview.command_line == "magpie-tui analyze --kernel-config kernels/pair.yaml"
+        await choose(pilot, screen, "engine", "magpie")
+        assert preview.command_line == "magpie-tui --engine magpie analyze --kernel-config kernels/pair.yaml"
+        assert "engine" in screen.blocked()
+
+
+async def test_wrong_fields_block(tmp_path: Path) -> None:
+    root = write_configs(tmp_path)
+    async with World().app().run_test(size=(100, 28)) as pilot:
+        app = await wait_ready(pilot)
+        screen = await open_launch(pilot, root, "a.yaml")
+        form = screen.form
+        assert form is not None
+        names = [field.spec.name for field in form.query("Field")]  # type: ignore[attr-defined]
+        for _step in range(2 + names.index("budget")):
+            await pilot.press("down")
+        await pilot.press(*"many", "ctrl+s")
+        await pilot.pause()
+        assert "'many' is not a number" in status(app) and app.screen is screen
+        assert "blocked" in screen_text(pilot)
+
+
+async def test_a_benchmark_is_blocked(tmp_path: Path) -> None:
+    root = write_configs(tmp_path)
+    async with World().app().run_test(size=(80, 24)) as pilot:
+        await wait_ready(pilot)
+        screen = await open_launch(pilot, root, "c.yaml")
+        assert screen.mode == "benchmark" and "not built into this version" in screen.blocked()
+        await pilot.press("S")
+        await pilot.pause()
+        assert pilot.app.screen is screen
+
+
+async def test_a_run_that_cannot_start_says_why(tmp_path: Path) -> None:
+    root = write_configs(tmp_path)
+
+    def start(request: LaunchRequest) -> Run:
+        from magpie_tui.basics.errors import MachineError
+
+        raise MachineError("the disk [is] full", path=request.output_dir)
+
+    async with World().app().run_test(size=(100, 28)) as pilot:
+        app = await wait_ready(pilot)
+        app.services = replace(app.services, run_calls=replace(app.services.run_calls, start=start))
+        screen = await open_launch(pilot, root, "a.yaml")
+        await pilot.press("S")
+        await wait_until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        await pilot.pause()
+        assert "nobody knows" in screen_text(pilot) or "nothing is timed" in screen_text(pilot)
+        await pilot.press("down", "enter")
+        await wait_until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the error")
+        await pilot.pause()
+        assert "the disk [is]" in screen_text(pilot)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: app.screen is screen and screen.blocked() == "", "the form")
