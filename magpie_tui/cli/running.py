@@ -16,7 +16,7 @@ from magpie_tui.basics.errors import ExitCode, MachineError
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.cli.context import global_options
 from magpie_tui.cli.output import color_wanted, terminal_width, write, write_json
-from magpie_tui.cli.terminal_output import PassedOn
+from magpie_tui.cli.terminal_output import OutputGivenUpError, PassedOn
 from magpie_tui.runs import layout
 
 if TYPE_CHECKING:
@@ -100,10 +100,6 @@ def _start_detached(request: LaunchRequest) -> int:
     return ExitCode.OK
 
 
-class _OutputGivenUpError(BaseException):
-    """The reader of our output does not read, and the user does not want to wait for it."""
-
-
 class _Interruptions:
     """Turns Ctrl-C, termination and hang-up into stop orders instead of letting them unwind the stack anywhere.
 
@@ -127,8 +123,12 @@ class _Interruptions:
         self.first = self.first or signal.Signals(number)
         self._count += 1
         self._order()
-        if any(output.is_writing for output in self._outputs) and (self._count > 1 or number != signal.SIGINT):
-            raise _OutputGivenUpError
+        if self._count > 1 or number != signal.SIGINT:
+            # First for writes to come, then for the one that may be under way: none falls between.
+            for output in self._outputs:
+                output.is_impatient = True
+            if any(output.is_writing for output in self._outputs):
+                raise OutputGivenUpError
 
     def _order(self) -> None:
         if self._launched is not None and self.first is not None:
@@ -187,7 +187,7 @@ def _follow_to_the_end(launched: LaunchedRun, outputs: tuple[PassedOn, PassedOn]
 
     try:
         follow(read_run(launched.directory), stdout=outputs[0], stderr=outputs[1], pause=pause)
-    except _OutputGivenUpError:
+    except OutputGivenUpError:
         pass
     except BrokenPipeError:
         raise

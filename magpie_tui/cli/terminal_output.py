@@ -7,6 +7,7 @@ import re
 import select
 
 _WRITE_BYTES = 1 << 16
+_NEVER_BLOCKING_BYTES = 4096  # what a pipe that is ready takes at once (PIPE_BUF)
 _LONGEST_ESCAPE = 4096
 
 _SEQUENCE = re.compile(
@@ -36,17 +37,23 @@ class TerminalFilter:
         return _SEQUENCE.sub(lambda match: match.group() if _SGR.fullmatch(match.group()) else b"", data)
 
 
+class OutputGivenUpError(BaseException):
+    """The reader of our output does not read, and the user does not want to wait for it."""
+
+
 class PassedOn:
     """A byte sink on a descriptor; complete also where the descriptor does not block.
 
     Attributes:
         is_writing: True while a write is under way, which lasts as long as the reader wishes.
+        is_impatient: Set it, and writes that begin later raise ``OutputGivenUpError`` rather than wait for the reader.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._filter = TerminalFilter() if os.isatty(descriptor) else None
         self.is_writing = False
+        self.is_impatient = False
 
     def write(self, data: bytes) -> int:
         """Write all of ``data``."""
@@ -54,8 +61,11 @@ class PassedOn:
         self.is_writing = True
         try:
             while left:
+                if self.is_impatient and not select.select([], [self._descriptor], [], 0)[1]:
+                    raise OutputGivenUpError
+                size = _NEVER_BLOCKING_BYTES if self.is_impatient else _WRITE_BYTES
                 try:
-                    left = left[os.write(self._descriptor, left[:_WRITE_BYTES]) :]
+                    left = left[os.write(self._descriptor, left[:size]) :]
                 except BlockingIOError:
                     select.select([], [self._descriptor], [])
         finally:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
+import functools
+from collections.abc import Callable
 
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from magpie_tui.basics.errors import ExitCode
 
 
+def _dropping_decoder(encoding: str) -> Callable[[], codecs.IncrementalDecoder]:
+    return functools.partial(codecs.getincrementaldecoder(encoding), errors="ignore")
+
+
+# Textual's input thread makes its decoder by this name and ends the app at the first byte that is not UTF-8; catching
+# that error would lose the keys that came in the same read, or after the first byte of a torn character.
+linux_driver.getincrementaldecoder = _dropping_decoder  # type: ignore[assignment, attr-defined]
+
+
 class TolerantDriver(LinuxDriver):
-    """Textual's driver; its input thread would end the app at the first byte that is not UTF-8."""
+    """Textual's driver; what cannot be decoded is dropped, and a terminal that is gone ends the app as a hang-up."""
 
     def run_input_thread(self) -> None:
-        """Read keys; what cannot be decoded is dropped, and a terminal that is gone ends the app as a hang-up does."""
-        while not self.exit_event.is_set():
-            try:
-                super().run_input_thread()
-            except UnicodeDecodeError:
-                continue
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                self._app.call_later(self._app.exit, return_code=int(ExitCode.HUNG_UP))
-            return
+        """Read keys until the app ends."""
+        try:
+            super().run_input_thread()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self._app.call_later(self._app.exit, return_code=int(ExitCode.HUNG_UP))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from magpie_tui.cli.terminal_output import OutputGivenUpError, PassedOn
 from magpie_tui.processes.identity import is_alive
 from magpie_tui.runs.model import Run, RunState
 from magpie_tui.runs.read import read_run
@@ -439,3 +440,17 @@ def test_a_closed_reader_of_attach_leaves_the_run_alone(cli: Cli, family: Family
     assert attached.returncode == 0
     assert read_run(run.directory).state is RunState.running
     stop_run(run)
+
+
+def test_an_impatient_output_never_waits_for_its_reader() -> None:
+    reader, writer = os.pipe()
+    try:
+        output = PassedOn(writer)
+        output.is_impatient = True
+        assert output.write(b"x" * 4096) == 4096
+        with pytest.raises(OutputGivenUpError):
+            output.write(b"x" * 1_000_000)
+        assert not output.is_writing
+    finally:
+        os.close(reader)
+        os.close(writer)

@@ -97,10 +97,12 @@ def axis_for(intervals: Iterable[tuple[float, float]], *, cells: int, margin: fl
     finite = [value for pair in intervals for value in pair if math.isfinite(value)]
     low = min([-2 * margin, *finite, 0.0])
     high = max([2 * margin, *finite, 0.0])
-    if high <= low:
-        low, high = -1.0, 1.0
+    if high - low < 1e-9:
+        low, high = min(low, -1.0), max(high, 1.0)
     step = _round_step((high - low) / 4)
-    return IntervalAxis(math.floor(low / step) * step, math.ceil(high / step) * step, cells, margin)
+    left, right = math.floor(low / step) * step, math.ceil(high / step) * step
+    # A value that is tiny beside the step can round to zero and would lie outside.
+    return IntervalAxis(left - step * (left > low), right + step * (right < high), cells, margin)
 
 
 def _round_step(rough: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from magpie_tui.tui.widgets.interval_bar import UTF8, IntervalAxis, axis_for, share_bar
@@ -38,6 +38,9 @@ def test_the_header_names_the_ends_and_zero() -> None:
     assert IntervalAxis(-1, 1, 5, 0.1).header("") == "-1  0"[:5] or len(IntervalAxis(-1, 1, 5, 0.1).header("")) == 5
 
 
+@example([(5.0, -5e-324)], 3, 0.0)
+@example([(0.0, 5e-324)], 3, 0.0)
+@example([], 3, 5e-324)
 @given(
     st.lists(st.tuples(st.floats(-500, 500), st.floats(-500, 500)), max_size=6),
     st.integers(3, 60),
