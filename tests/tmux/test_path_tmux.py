@@ -31,7 +31,7 @@ def open_place(terminal: Terminal) -> None:
     """Open the place Configs and wait until everything is checked and watched."""
     terminal.start_app()
     terminal.press("7")
-    terminal.wait_for("watching")
+    terminal.wait_until(lambda: any(word in terminal.screen() for word in ("watching", "polling")), "the checks")
 
 
 def press_until(terminal: Terminal, key: str, text: str) -> None:

@@ -295,7 +295,7 @@ class ConfigDetailScreen(ConfigScreen):
             note = "gone"
         elif self._text is None:
             note = ""
-        elif self.pane == "review" and self._reviewed is not None:
+        elif self.pane == "review" and self._reviewed is not None and not self._reviewed.has_errors:
             note = review_note(self._reviewed)
         else:
             note = f"{self._config.kind or 'unknown'} config, {self._config.state}"

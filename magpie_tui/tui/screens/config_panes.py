@@ -9,7 +9,7 @@ from pathlib import Path
 from textual.content import Content
 
 from magpie_tui.basics.errors import MachineError
-from magpie_tui.basics.text import printable
+from magpie_tui.basics.text import plural, printable
 from magpie_tui.configs.check import FileCheck, check_file
 from magpie_tui.configs.effective import EffectiveConfig, effective_config
 from magpie_tui.configs.positions import Problem, Setting
@@ -176,7 +176,7 @@ def twin_lines(view: TwinView) -> list[Content | str]:
         Content.assemble(
             ("proof     ", "$quiet"),
             ("ok", "$success"),
-            f"  both were loaded: their effective values differ in {len(twins.changes)} keys of profiler, nothing else",
+            f"  both load; {plural(len(twins.changes), 'key')} of profiler differ, nothing else does",
         ),
     ]
     if not twins.keeps_comments:

@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.screens.config_panes import problem_text
@@ -365,21 +366,22 @@ def counts_line(counts: Counts, width: int) -> Content:
         parts += [", ", (f"{counts.wrong:,} with errors", "$error")]
     if counts.doubtful:
         parts += [", ", (f"{counts.doubtful:,} with warnings", "$warning")]
-    if counts.own and not counts.wrong and not counts.doubtful and listing.complete:
+    if counts.own and not counts.wrong and not counts.doubtful and counts.checked == counts.own:
         parts.append(", all ok")
-    parts.append((f"; {counts.shipped:,} shipped", "$quiet"))
-    if listing.others:
-        parts.append((f"; {plural(listing.others, 'other YAML file')}", "$quiet"))
     note = listing.mode
     if not listing.complete:
         note = f"checked {counts.checked:,} of {counts.own:,}"
     if listing.note:
         note = f"{listing.note}; {note}" if note else listing.note
-    left = Content.assemble(*parts)
-    room = width - left.cell_length - 2
     note = printable(note)
-    if len(note) > room:
-        note = ""
+    extras = [f"; {counts.shipped:,} shipped"] if counts.shipped else []
+    if listing.others:
+        extras.append(f"; {plural(listing.others, 'other YAML file')}")
+    left = Content.assemble(*parts)
+    for extra in extras:
+        if left.cell_length + len(extra) + len(note) + 2 <= width:
+            left = Content.assemble(left, (extra, "$quiet"))
+    note = shorten_middle(note, max(0, width - left.cell_length - 2))
     return Content.assemble(left, " " * max(2, width - left.cell_length - len(note)), (note, "$quiet"))
 
 

@@ -92,7 +92,8 @@ class LaunchScreen(PlaceScreen):
     def compose_content(self) -> ComposeResult:
         """Choices, form, command, what blocks it."""
         start = "compare" if "compare" in self._modes and len(self._config.kernels) > 1 else self._modes[0]
-        for label, words, word in (("mode", self._modes, start), ("engine", ENGINES, ENGINES[0])):
+        engines = ENGINES[:1] if start == "benchmark" else ENGINES
+        for label, words, word in (("mode", self._modes, start), ("engine", engines, ENGINES[0])):
             with Horizontal(classes="choice", id=f"{label}-row"):
                 yield Static(label, markup=False)
                 yield ChoiceField(words, word)
@@ -274,6 +275,7 @@ class LaunchScreen(PlaceScreen):
                     Content.assemble((f"  {line}", "$quiet")) for line in textwrap.wrap(printable(item.hint), width)
                 ]
         limit = MOST_LINES if self.app.size.height >= 28 else MOST_LINES - 2
+        limit += MOST_LINES if self.mode == "benchmark" else 0  # it has no options, so that there is room
         if len(lines) > limit:
             more = len(lines) - limit + 1
             lines = [
