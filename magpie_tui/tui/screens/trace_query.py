@@ -124,9 +124,7 @@ def _collectives(number: int, traces: TraceSet, reading: TraceReading) -> Answer
     matched = report.matching.matched
     # What the ranks did one by one is in the matching; without the arrays the app needs no numpy.
     none = cast("npt.NDArray[np.int64]", ())
-    ranks = tuple(
-        replace(rank, start_ns=none, duration_ns=none, row=none, stream=(), meta=()) for rank in report.ranks
-    )
+    ranks = tuple(replace(rank, start_ns=none, duration_ns=none, row=none, stream=(), meta=()) for rank in report.ranks)
     matching = replace(report.matching, matched=matched[:ROWS_SHOWN])
     return Answer(number, replace(report, ranks=ranks, matching=matching), max(0, len(matched) - ROWS_SHOWN))
 
