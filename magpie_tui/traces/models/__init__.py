@@ -1,0 +1,1 @@
+"""Performance models: what an operator has to compute and to move, from its own arguments."""
