@@ -1,0 +1,1 @@
+"""Benchmarks of served models: engines, load, metrics, experiments and their verdicts."""
