@@ -212,6 +212,7 @@ async def test_a_run_that_cannot_start_says_why(tmp_path: Path) -> None:
         await pilot.press("down", "enter")
         await wait_until(pilot, lambda: isinstance(app.screen, ErrorDialog), "the error")
         await pilot.pause()
-        assert "the disk [is]" in screen_text(pilot)
+        assert isinstance(app.screen, ErrorDialog) and "the disk [is] full" in app.screen.text_to_copy()
+        assert "[is]" in screen_text(pilot)
         await pilot.press("escape")
         await wait_until(pilot, lambda: app.screen is screen and screen.blocked() == "", "the form")
