@@ -118,6 +118,21 @@ class Channel:
         self.connection.close()
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedWindows:
+    """What a request for timed windows gave.
+
+    Attributes:
+        windows: Each with the end mark that came with it.
+        kept: Window to the input sets of the calls whose outputs were kept.
+        answer: The last message.
+    """
+
+    windows: list[tuple[Window, Message]]
+    kept: dict[int, list[int]]
+    answer: Message
+
+
 class Session:
     """One child process and the conversation with it. Close it; that ends the process."""
 
@@ -171,9 +186,20 @@ class Session:
         Raises:
             SessionFailedError: As ``ask``; also when the marks do not follow the protocol.
         """
+        request: Message = {"do": "windows", "count": count, "repeats": repeats, "keep": dict(keep)}
+        marked = self.run_marked(request, timeout_s=timeout_s)
+        return [window for window, _mark in marked.windows], marked.kept
+
+    def run_marked(self, request: Message, *, timeout_s: float) -> MarkedWindows:
+        """Send a request for ``count`` windows of ``repeats`` calls and stamp the marks that bracket each.
+
+        Raises:
+            SessionFailedError: As ``ask``; also when the marks do not follow the protocol.
+        """
         deadline = time.monotonic() + timeout_s
-        self._channel.send({"do": "windows", "count": count, "repeats": repeats, "keep": dict(keep)})
-        windows: list[Window] = []
+        self._channel.send(request)
+        count, repeats = int(request["count"]), int(request["repeats"])
+        windows: list[tuple[Window, Message]] = []
         seen_started: int | None = None
         while True:
             message = self._answer(deadline, timeout_s)
@@ -182,10 +208,12 @@ class Session:
             if mark == "start" and seen_started is None:
                 seen_started = now
             elif mark == "end" and seen_started is not None and len(windows) < count:
-                windows.append(Window(int(message["started"]), int(message["ended"]), seen_started, now, repeats))
+                window = Window(int(message["started"]), int(message["ended"]), seen_started, now, repeats)
+                windows.append((window, message))
                 seen_started = None
             elif mark is None and len(windows) == count and "kept" in message:
-                return windows, {int(window): list(sets) for window, sets in message["kept"].items()}
+                kept = {int(number): list(sets) for number, sets in message["kept"].items()}
+                return MarkedWindows(windows, kept, message)
             else:
                 self.close()
                 raise SessionFailedError("invalid", "it did not keep to the protocol of timed windows")

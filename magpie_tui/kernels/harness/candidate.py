@@ -9,6 +9,7 @@ from typing import Any
 
 from magpie_tui.kernels.harness import frames
 from magpie_tui.kernels.harness.carry import digest_of, read_value, write_value
+from magpie_tui.kernels.harness.device_time import DeviceTimer
 from magpie_tui.kernels.harness.limits import describe_error, limit_files, limit_memory
 from magpie_tui.kernels.harness.loading import (
     LoadedKernel,
@@ -18,6 +19,7 @@ from magpie_tui.kernels.harness.loading import (
     load_module,
     take_weights,
 )
+from magpie_tui.kernels.harness.shaped import make_inputs
 
 # Taken before any kernel's file is loaded, so that replacing the functions in their modules changes nothing here.
 _clock = time.perf_counter_ns
@@ -51,7 +53,9 @@ class CandidateServer:
         self._device = "cpu"
         self._sets: list[list[Any]] = []
         self._cursor = 0
+        self._rotation = 0
         self._old: list[Any] = []
+        self._timer: DeviceTimer | None = None
         self._result: Any = None
         self._previous: Any = None
 
@@ -79,6 +83,8 @@ class CandidateServer:
         if self._device == "cpu":  # GPU drivers map far more than they use
             limit_memory(request.get("memory_bytes"))
         limit_files(request.get("file_bytes"))
+        if self._device == "cuda":
+            self._timer = DeviceTimer(lambda message: frames.send(self._connection, message), self._fresh_arguments)
         if request.get("init_path"):
             request["init_values"] = as_arguments(read_value(request["init_path"]).value())
         module = load_module(request["source"], "kernel_under_test")
@@ -92,6 +98,7 @@ class CandidateServer:
             "torch": torch.__version__,
             "python": sys.version.split()[0],
             "threads": torch.get_num_threads(),
+            "caches": self._timer.facts() if self._timer else None,
         }
 
     def _synchronize(self) -> None:
@@ -114,11 +121,11 @@ class CandidateServer:
 
         if self._kernel is None:
             raise RuntimeError("no kernel is loaded")
-        make = getattr(self._kernel.module, request["get_inputs"], None)
-        if not callable(make):
+        make, shape = getattr(self._kernel.module, request["get_inputs"], None), request.get("shape")
+        if not callable(make) and not (shape or {}).get("tensors"):
             raise AttributeError(f"the file has no function {request['get_inputs']!r}")
         torch.manual_seed(request["seed"])
-        return {"bytes": write_value(request["path"], as_arguments(make()))}
+        return {"bytes": write_value(request["path"], make_inputs(make, shape))}
 
     def _do_call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Call once; outputs, and the inputs as they are afterwards, go to the named file."""
@@ -153,11 +160,16 @@ class CandidateServer:
     def _do_sets(self, request: dict[str, Any]) -> dict[str, Any]:
         """Load the input sets of a timed block."""
         self._sets = [as_arguments(read_value(path).value(self._device)) for path in request["inputs"]]
-        return {}
+        self._rotation = max(len(self._sets), request.get("rotation") or 0)
+        prepared = self._timer.prepare(request.get("flush_bytes")) if self._timer else {}
+        return {"rotation": self._rotation, **prepared}
 
     def _fresh_arguments(self, repeats: int) -> tuple[list[int], list[list[Any]]]:
-        """Copy the input sets of the next window to new addresses; returns which sets, and the copies."""
-        count = min(len(self._sets), repeats)
+        """Copy the input sets of the next window to new addresses; returns which sets, and the copies.
+
+        There are as many copies as the rotation asks for, several of one set where there are fewer sets.
+        """
+        count = min(self._rotation, repeats)
         which = [(self._cursor + step) % len(self._sets) for step in range(count)]
         self._cursor += count
         copies = [_copy_of(self._sets[index]) for index in which]
@@ -197,3 +209,41 @@ class CandidateServer:
                     write_value(paths[0], {"outputs": previous, "inputs_after": []})
                     kept[str(window)].insert(0, which[(repeats - 2) % count])
         return {"kept": kept}
+
+    def _ready_timer(self) -> tuple[DeviceTimer, Any]:
+        if self._kernel is None:
+            raise RuntimeError("no kernel is loaded")
+        if self._timer is None:
+            raise RuntimeError("there is no GPU to time on")
+        return self._timer, self._kernel.call
+
+    def _do_device_windows(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run windows on the GPU by the method named: ``traced``, ``paired`` or ``replayed``."""
+        timer, call = self._ready_timer()
+        paths = {int(window): path for window, path in request["keep"].items()}
+        kept: dict[str, list[int]] = {}
+
+        def keep(window: int, result: Any, which: list[int]) -> None:
+            if window in paths:
+                write_value(paths[window][-1], {"outputs": result, "inputs_after": []})
+                kept[str(window)] = which
+
+        if request["method"] == "replayed":
+            timer.replayed(request, keep)
+        elif request["method"] == "paired":
+            timer.paired(call, request, keep)
+        else:
+            timer.traced(call, request, keep)
+        return {"kept": kept}
+
+    def _do_empty_pairs(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Measure what an event pair shows with nothing in it."""
+        timer, _call = self._ready_timer()
+        return {"shown_ns": timer.empty_pairs(request["count"])}
+
+    def _do_capture(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Capture a graph for each input set, and trace one replay."""
+        timer, call = self._ready_timer()
+        answer = timer.capture(call, request["count"])
+        timer.trace_replay(request["trace"])
+        return answer
