@@ -26,6 +26,10 @@ _ARGUMENT_FIELDS = (
     Field("value", Kind.ANY, "Value of a scalar argument, or an expression in the names of the shape grid."),
     Field("output", Kind.BOOLEAN, "The kernel writes it.", default=False),
 )
+_POINT_FIELDS = {
+    "weight": Field("weight", Kind.NUMBER, "Share in the geometric mean.", minimum=0),
+    "guard": Field("guard", Kind.BOOLEAN, "Timed and shown, outside the mean.", default=False),
+}
 _MAX_GRID_POINTS = 10_000
 
 
@@ -70,7 +74,9 @@ def read_shapes(reader: Reader, node: Node, key: str) -> tuple[Value, ...]:
     if isinstance(node, MapNode):
         points = _grid_points(reader, node, key)
     elif isinstance(node, ListNode):
-        points = tuple(_point(reader, item, f"{key}[{index}]") for index, item in enumerate(node.items))
+        points = tuple(
+            point for index, item in enumerate(node.items) for point in _points(reader, item, f"{key}[{index}]")
+        )
     else:
         reader.wrong_type(node, key, "a list of shapes, or a mapping of names to lists")
         return ()
@@ -94,9 +100,32 @@ def _grid_points(reader: Reader, node: MapNode, key: str) -> tuple[Value, ...]:
     return tuple(points) if node.entries else ()
 
 
+def _points(reader: Reader, node: Node, key: str) -> tuple[Value, ...]:
+    """One item of a list of shapes: a point, or ``{product: {name: [...], ...}, weight: ..., guard: ...}``."""
+    product = node.get("product") if isinstance(node, MapNode) else None
+    if product is None or not isinstance(node, MapNode):
+        return (_point(reader, node, key),)
+    if not isinstance(product.value, MapNode):
+        reader.wrong_type(product.value, f"{key}.product", "a mapping of names to lists")
+        return ()
+    rest = MapNode(tuple(entry for entry in node.entries if entry.key != "product"), node.line, node.column)
+    common = _point(reader, rest, key)
+    found = _grid_points(reader, product.value, f"{key}.product")
+    return tuple({**point, **common} for point in found if isinstance(point, dict) and isinstance(common, dict))
+
+
 def _point(reader: Reader, node: Node, key: str) -> Value:
     if isinstance(node, MapNode):
-        return {entry.key: _point_value(reader, entry.value, f"{key}.{entry.key}") for entry in node.entries}
+        point: dict[str, Value] = {}
+        for entry in node.entries:
+            name = f"{key}.{entry.key}"
+            if entry.key in _POINT_FIELDS:
+                value = reader.value(entry.value, _POINT_FIELDS[entry.key], name)
+                if isinstance(value, (bool, int, float)):
+                    point[entry.key] = value
+            else:
+                point[entry.key] = _point_value(reader, entry.value, name)
+        return point
     if isinstance(node, ListNode):
         return tuple(_point_value(reader, item, f"{key}[{index}]") for index, item in enumerate(node.items))
     value = _point_value(reader, node, key)

@@ -14,6 +14,7 @@ from magpie_tui.kernels.judges import InputSet, Judge, JudgeFailedError
 from magpie_tui.kernels.model import GateCheck, Judgement, KernelWord
 from magpie_tui.kernels.sessions import Harness, Message, Session, SessionFailedError
 from magpie_tui.kernels.settings import GateSettings
+from magpie_tui.kernels.shapes import ShapePoint
 
 Report = Callable[[str], None]
 
@@ -69,10 +70,12 @@ class Candidate:
             raise
         return session
 
-    def own_inputs(self, seed: int, path: Path) -> Path:
-        """Let the kernel's own file make inputs, in a process of its own."""
+    def own_inputs(self, seed: int, path: Path, shape: ShapePoint | None = None) -> Path:
+        """Let the kernel's own file make inputs, at a point of the shape grid if given, in a process of its own."""
         with self.open(None, log="inputs") as session:
             request: Message = {"do": "own_inputs", "seed": seed, "path": str(path)}
+            if shape is not None:
+                request["shape"] = shape.to_message()
             session.ask({**request, "get_inputs": self.entry.get_inputs_func}, timeout_s=self.timeout_s)
         return path
 

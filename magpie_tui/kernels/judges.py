@@ -9,6 +9,7 @@ from pathlib import Path
 from magpie_tui.configs.kernel_model import KernelEntry, Reference
 from magpie_tui.kernels.model import Fact
 from magpie_tui.kernels.sessions import Harness, Message, Session, SessionFailedError
+from magpie_tui.kernels.shapes import ShapePoint
 
 
 class JudgeFailedError(Exception):
@@ -180,13 +181,28 @@ class Judge:
             for inputs in self.sets.values():
                 inputs.answers.clear()
 
-    def make_inputs(self, seed: int, *, structure: str | None = None, adopt: Path | None = None) -> InputSet:
-        """Make inputs, or return those made before from the same seed; ``adopt`` takes inputs made elsewhere."""
-        key = f"{seed}_{structure or 'random'}"
+    def make_inputs(
+        self,
+        seed: int,
+        *,
+        structure: str | None = None,
+        adopt: Path | None = None,
+        shape: ShapePoint | None = None,
+    ) -> InputSet:
+        """Make inputs, or return those made before from the same seed at the same point of the shape grid.
+
+        Args:
+            structure: Values laid over them.
+            adopt: Inputs that were made elsewhere.
+            shape: None takes the inputs that the file makes without being asked for a shape.
+        """
+        key = f"{seed}_{structure or 'random'}" + (f"_{shape.id}" if shape is not None else "")
         if key in self.sets and adopt is None:
             return self.sets[key]
         path = self.path("inputs")
         request: Message = {"do": "inputs", "key": key, "seed": seed, "path": str(path), "structure": structure}
+        if shape is not None:
+            request["shape"] = shape.to_message()
         if adopt is not None:
             request["adopt"] = str(adopt)
         size = int(self._ask(request)["bytes"])

@@ -126,7 +126,7 @@ class JudgeServer:
         if request.get("adopt"):
             arguments = as_arguments(read_value(request["adopt"]).value())
         else:
-            arguments = to_device(self.reference.make_inputs(request["seed"]), "cpu")
+            arguments = to_device(self.reference.make_inputs(request["seed"], request.get("shape")), "cpu")
         if request.get("structure"):
             arguments = structured.with_structure(arguments, request["structure"])
         self._sets[request["key"]] = Expected(arguments, request["seed"])

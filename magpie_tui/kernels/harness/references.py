@@ -8,6 +8,7 @@ from typing import Any
 
 from magpie_tui.kernels.harness.carry import write_value
 from magpie_tui.kernels.harness.loading import as_arguments, best_device, find_kernel, load_module, to_device
+from magpie_tui.kernels.harness.shaped import make_inputs
 
 
 def doubled(value: Any) -> Any:
@@ -84,14 +85,14 @@ class ComputedReference:
         """Return what the parent needs to know."""
         return {"makes_inputs": self.makes_inputs, "cases": None, "device": self.device}
 
-    def make_inputs(self, seed: int) -> list[Any]:
-        """Return new inputs on the CPU or wherever the file makes them."""
+    def make_inputs(self, seed: int, shape: dict[str, Any] | None = None) -> list[Any]:
+        """Return new inputs, at a point of the shape grid if given, on the CPU or wherever the file makes them."""
         import torch
 
-        if not self.makes_inputs:
+        if not self.makes_inputs and not (shape or {}).get("tensors"):
             raise NoInputsError(f"the file has no function {self.request['get_inputs']!r}")
         torch.manual_seed(seed)
-        return as_arguments(getattr(self.module, self.request["get_inputs"])())
+        return make_inputs(getattr(self.module, self.request["get_inputs"], None), shape)
 
     def carry_out(self, request: dict[str, Any]) -> dict[str, Any]:
         """Write constructor arguments and weights for the candidates to use."""
@@ -150,8 +151,8 @@ class SavedReference:
         """Return what the parent needs to know."""
         return {"makes_inputs": True, "cases": len(self.cases), "device": self.device}
 
-    def make_inputs(self, seed: int) -> list[Any]:
-        """Return the inputs of case ``seed`` modulo the number of cases."""
+    def make_inputs(self, seed: int, shape: dict[str, Any] | None = None) -> list[Any]:
+        """Return the inputs of case ``seed`` modulo the number of cases; saved cases have the shapes they have."""
         return as_arguments(self.cases[seed % len(self.cases)]["inputs"])
 
     def carry_out(self, request: dict[str, Any]) -> dict[str, Any]:
