@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -279,16 +281,28 @@ def parse_reading(source: str, text: str) -> Reading:
     try:
         if not lines:
             raise ValueError("it printed nothing")
-        value = loads(lines[-1])
-        return Reading(
-            source,
-            tuple(_gpu_of(item) for item in value["gpus"]),
-            value["driver_version"],
-            value["runtime_version"],
-            value["reason"],
-        )
+        return _reading_of(source, loads(lines[-1]))
     except (ValueError, TypeError, KeyError) as error:
         return Reading(source, reason=f"the child process printed no reading: {type(error).__name__}: {error}")
+
+
+def parse_followed(source: str, line: str) -> tuple[int, Reading] | None:
+    """Return the time (ns, monotonic) and the reading of one line of ``follow``; None when it is none."""
+    try:
+        value = loads(line)
+        return int(value["at_ns"]), _reading_of(source, value["reading"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _reading_of(source: str, value: Any) -> Reading:
+    return Reading(
+        source,
+        tuple(_gpu_of(item) for item in value["gpus"]),
+        value["driver_version"],
+        value["runtime_version"],
+        value["reason"],
+    )
 
 
 def _gpu_of(item: dict[str, Any]) -> Gpu:
@@ -299,6 +313,27 @@ def _gpu_of(item: dict[str, Any]) -> Gpu:
         values["throttle_reasons"] = tuple(values["throttle_reasons"])
     values["sources"] = tuple(values.get("sources") or ())
     return Gpu(**values)
+
+
+def follow(source: str, interval_s: float) -> int:
+    """Print a reading as one line of JSON every ``interval_s`` seconds, until the process that started this one ends.
+
+    Each line has ``at_ns``, the monotonic time at which the reading was complete, beside what ``main`` prints.
+    """
+    module = importlib.import_module("hip.hip" if source == "hip-python" else MODULES[source])
+    if source == "nvml":
+        module.nvmlInit()  # readings come and go inside it, so that none of them loads the driver anew
+    parent = os.getppid()
+    while os.getppid() == parent:
+        try:
+            reading = READERS[source](module)
+        except Exception as error:  # the libraries fail in many ways; the reason is the answer
+            reading = Reading(source, reason=f"{type(error).__name__}: {error}")
+        line = {"at_ns": time.perf_counter_ns(), "reading": reading}
+        sys.stdout.write(dumps(line, indent=None) + "\n")
+        sys.stdout.flush()
+        time.sleep(interval_s)
+    return 0
 
 
 def main(source: str) -> int:
@@ -313,4 +348,4 @@ def main(source: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(follow(sys.argv[1], float(sys.argv[2])) if len(sys.argv) > 2 else main(sys.argv[1]))

@@ -39,13 +39,14 @@ class DeviceTimer:
 
         self._mark = mark
         self._fresh = fresh
-        self._synchronize = torch.cuda.synchronize
+        self._synchronize: Any = torch.cuda.synchronize
         # A kernel that only counts cycles; with none to count it is a marker of about 1 us.
-        self._spin = torch.cuda._sleep
-        self._event = torch.cuda.Event
-        self._profile = profile
+        self._spin: Any = torch.cuda._sleep
+        self._event: Any = torch.cuda.Event
+        self._profile: Any = profile
         self._activities = [ProfilerActivity.CUDA]
-        self._no_grad = torch.no_grad
+        self._no_grad: Any = torch.no_grad
+        self._stream: Any = torch.cuda.Stream
         self._flush: CacheFlush | None = None
         self._graphs: list[tuple[Any, list[Any], Any]] = []
         self._graph_sets: list[int] = []
@@ -154,7 +155,7 @@ class DeviceTimer:
         import torch
 
         which, sets = self._fresh(count)
-        stream = torch.cuda.Stream()
+        stream: Any = self._stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), self._no_grad():
             for _ in range(3):
