@@ -185,6 +185,7 @@ class RequestRow:
         index: Position in its part, from 0.
         scheduled_s: When it was to be sent: by the arrival process, or (closed loop) when its slot was free.
         sent_s: When its bytes were handed to the kernel.
+        waited_s: Time it waited for a free slot, where the load has a limit of requests in flight.
         connect_s: Time for opening its connection, which lies before ``sent_s``; None when it was open already.
         first_content_s: First chunk with content that is not empty.
         last_content_s: Last chunk with content; for an answer that does not stream the end of the body.
@@ -204,6 +205,7 @@ class RequestRow:
     status: RowStatus
     scheduled_s: float
     sent_s: float | None = None
+    waited_s: float = 0.0
     connect_s: float | None = None
     first_content_s: float | None = None
     last_content_s: float | None = None
