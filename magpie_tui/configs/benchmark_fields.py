@@ -173,6 +173,30 @@ RAY_FIELDS: tuple[Field, ...] = (
     Field("install_magpie", Kind.BOOLEAN, "Install Magpie there.", default=True),
     Field("magpie_install_path", Kind.TEXT, "From where.", nullable=True),
 )
+LOAD_FIELDS: tuple[Field, ...] = (
+    Field("endpoint", Kind.TEXT, "API of the server.", default="completions", choices=("completions", "chat")),
+    Field(
+        "arrival",
+        Kind.TEXT,
+        "closed: CONC in flight; the others follow a schedule, whatever the server does.",
+        default="closed",
+        choices=("closed", "poisson", "gamma", "constant", "replay"),
+    ),
+    Field("request_rate", Kind.NUMBER, "Requests a second of a schedule.", nullable=True, above=0),
+    Field("burstiness", Kind.NUMBER, "Shape of gamma arrivals; 1 is Poisson.", default=1.0, above=0),
+    Field("schedule", Kind.TEXT, "File of the times that are replayed.", nullable=True),
+    Field("prompts", Kind.TEXT, "File of prompts, or of conversations in ShareGPT's form (.json).", nullable=True),
+    Field("shared_prefix", Kind.INTEGER, "Tokens that all random prompts begin with.", default=0, minimum=0),
+    Field("warmup_requests", Kind.INTEGER, "Requests of a warm-up round; null is CONC.", nullable=True, minimum=0),
+    Field("ignore_eos", Kind.BOOLEAN, "Ask for exactly OSL tokens.", default=True),
+    Field("seed", Kind.INTEGER, "Of prompts, lengths and arrivals.", default=0, minimum=0),
+    Field("request_timeout_s", Kind.NUMBER, "Limit of one request.", default=600.0, above=0),
+    Field("slo_ttft_ms", Kind.NUMBER, "Goodput: limit of the time to the first token.", nullable=True, above=0),
+    Field("slo_tpot_ms", Kind.NUMBER, "Goodput: limit of the time for each further token.", nullable=True, above=0),
+    Field("slo_e2el_ms", Kind.NUMBER, "Goodput: limit of the whole request.", nullable=True, above=0),
+    Field("stop_on", Kind.TEXT_LIST, "Kinds of flags of the server's log that end a run.", default=(), single=True),
+)
+"""Ours: what upstream leaves to its benchmark scripts. Upstream ignores the section."""
 _CLI_ONLY = "upstream takes it from the command line only; use {}"
 
 BENCHMARK_FIELDS: tuple[Field, ...] = (
@@ -200,6 +224,8 @@ BENCHMARK_FIELDS: tuple[Field, ...] = (
     Field("gpu_selection", Kind.SECTION, "Choice of GPUs.", fields=SELECTION_FIELDS),
     Field("server_lifecycle", Kind.SECTION, "Keeping a server.", fields=LIFECYCLE_FIELDS),
     Field("ray_config", Kind.SECTION, "Ray.", fields=RAY_FIELDS),
+    Field("load", Kind.SECTION, "The load, beyond what envs say (ours).", fields=LOAD_FIELDS),
+    Field("python", Kind.TEXT, "Interpreter or environment of the framework, run_mode local (ours).", nullable=True),
     Field("agentx", Kind.ANY, "Trace-replay workload (upstream's main line).", nullable=True),
     Field("scenario", Kind.MAP, "Earlier form of agentx.", hidden=True),
     Field(

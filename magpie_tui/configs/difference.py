@@ -12,7 +12,7 @@ from magpie_tui.configs.check import ConfigKind
 from magpie_tui.configs.effective import EffectiveConfig
 from magpie_tui.configs.positions import Setting
 
-_WORKLOAD = ("framework", "model", "precision", "agentx", "sweep_matrix", "run_cmd", "lm_eval_runtime")
+_WORKLOAD = ("framework", "model", "precision", "agentx", "sweep_matrix", "run_cmd", "lm_eval_runtime", "load")
 _MACHINE_ENVS = frozenset({*VISIBLE_DEVICES, "PORT", "HF_HOME", "HF_TOKEN", "CUDA_DEVICE_ORDER"})
 _INDEXED = re.compile(r"kernels\[(\d+)\]\.(.*)", re.DOTALL)
 
