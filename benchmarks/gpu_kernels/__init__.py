@@ -1,0 +1,1 @@
+"""Kernels that the benchmarks time on a GPU, as a user would hand them in."""
