@@ -11,8 +11,16 @@ from magpie_tui.configs.command_reading import read_commands, read_env
 from magpie_tui.configs.kernel_fields import ENTRY_FIELDS, OWN_KEYS, SNAPSHOT_KEYS, SNAPSHOT_ONLY
 from magpie_tui.configs.kernel_model import Command, KernelEntry, KernelType
 from magpie_tui.configs.kernel_paths import Places, absolute, choose_places, exists, similar_name
-from magpie_tui.configs.own_keys import read_arguments, read_geometry, read_reference, read_shapes, read_tolerance
+from magpie_tui.configs.own_keys import (
+    read_arguments,
+    read_geometry,
+    read_reference,
+    read_shapes,
+    read_size,
+    read_tolerance,
+)
 from magpie_tui.configs.positions import ListNode, MapNode, Node, Origin, Setting, Value
+from magpie_tui.configs.raw_keys import check_launch
 from magpie_tui.configs.schema import Reader, leaves, nested
 
 _COMMAND_KEYS = ("compile_command", "testcase_command", "prof_command")
@@ -81,6 +89,9 @@ class EntryReader:
             get_init_inputs_func=str(self._value("get_init_inputs_func")),
             python=self._python(places),
             kernel_name=self._text("kernel_name"),
+            compile_options=self._texts("compile_options"),
+            config_files=self._config_files(places),
+            change=self._text("change"),
             in_place=self._value("in_place") is True,
             deterministic=cast("bool | None", self._value("deterministic")),
             budget_seconds=self._seconds("budget_seconds"),
@@ -240,10 +251,11 @@ class EntryReader:
         if "arguments" in nodes:
             entry = replace(entry, arguments=read_arguments(reader, nodes["arguments"], f"{key}.arguments"))
         if "grid" in nodes:
-            entry = replace(entry, grid=read_geometry(reader, nodes["grid"], f"{key}.grid", expressions=True))
+            entry = replace(entry, grid=read_geometry(reader, nodes["grid"], f"{key}.grid"))
         if "block" in nodes:
-            block = read_geometry(reader, nodes["block"], f"{key}.block", expressions=False)
-            entry = replace(entry, block=tuple(item for item in block if isinstance(item, int)))
+            entry = replace(entry, block=read_geometry(reader, nodes["block"], f"{key}.block"))
+        if "shared_memory" in nodes:
+            entry = replace(entry, shared_memory=read_size(reader, nodes["shared_memory"], f"{key}.shared_memory"))
         if entry.kernel_name is None and (entry.grid or entry.block or entry.arguments):
             reader.problems.error(
                 self.node,
@@ -251,7 +263,29 @@ class EntryReader:
                 f"{key} has grid, block or arguments but no kernel_name",
                 expected="kernel_name, the function to launch",
             )
+        check_launch(reader, self.node, nodes, entry, key)
         return entry
+
+    def _config_files(self, places: Places) -> tuple[Path, ...]:
+        """Return the files of ``config_files``, looked up like sources; one that is not there is an error."""
+        given = self._value("config_files")
+        found = []
+        entry = self.node.get("config_files")
+        for text in given if isinstance(given, tuple) else ():
+            path = places.find(str(text))
+            if path is None and entry is not None:
+                self.reader.problems.error(
+                    entry.value,
+                    "missing-file",
+                    f"the file {text} is not there",
+                    expected="a file that tunes the kernel",
+                )
+            found.append(path or absolute(places.directories[-1], str(text)))
+        return tuple(found)
+
+    def _texts(self, name: str) -> tuple[str, ...]:
+        value = self._value(name)
+        return tuple(str(item) for item in value) if isinstance(value, tuple) else ()
 
     def _origins(self) -> dict[str, Origin]:
         prefix = f"{self.key}."

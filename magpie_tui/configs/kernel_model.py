@@ -64,6 +64,10 @@ class KernelEntry:
         arguments: Launch arguments of a kernel without a host program, in order.
         kernel_name: Function to launch.
         grid, block: Launch geometry, one to three items; text is an expression in the names of ``shapes``.
+        shared_memory: Dynamic shared memory of a block in bytes; text is an expression.
+        compile_options: Added to the compiler's command line of a kernel without a host program.
+        config_files: Absolute paths of files besides the sources that tune the kernel (a table of tile sizes, say).
+        change: What this candidate changes against the baseline; None when the config does not say.
         in_place: The kernel may write to its inputs.
         deterministic: Equal inputs must give equal bits; None when it was not declared.
         budget_seconds: Time for measuring one arm and shape.
@@ -89,7 +93,11 @@ class KernelEntry:
     arguments: tuple[Value, ...] = ()
     kernel_name: str | None = None
     grid: tuple[int | str, ...] = ()
-    block: tuple[int, ...] = ()
+    block: tuple[int | str, ...] = ()
+    shared_memory: int | str | None = None
+    compile_options: tuple[str, ...] = ()
+    config_files: tuple[Path, ...] = ()
+    change: str | None = None
     in_place: bool = False
     deterministic: bool | None = None
     budget_seconds: float | None = None

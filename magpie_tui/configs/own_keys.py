@@ -24,7 +24,8 @@ _ARGUMENT_FIELDS = (
     Field("dtype", Kind.TEXT, "Element type.", choices=DTYPES),
     Field("shape", Kind.NODE, "Dimensions: numbers, or names of the shape grid."),
     Field("value", Kind.ANY, "Value of a scalar argument, or an expression in the names of the shape grid."),
-    Field("output", Kind.BOOLEAN, "The kernel writes it.", default=False),
+    Field("output", Kind.BOOLEAN, "The kernel writes it: the same as role: out.", default=False),
+    Field("role", Kind.TEXT, "Whether the kernel reads it, writes it, or both.", choices=("in", "out", "inout")),
 )
 _POINT_FIELDS = {
     "weight": Field("weight", Kind.NUMBER, "Share in the geometric mean.", minimum=0),
@@ -202,21 +203,24 @@ def _name_or_number(reader: Reader, node: Node, key: str, minimum: int) -> int |
     return value if isinstance(value, int) else minimum
 
 
-def read_geometry(reader: Reader, node: Node, key: str, *, expressions: bool) -> tuple[int | str, ...]:
-    """Read ``grid`` or ``block``: one to three numbers from 1 (``grid`` also takes expressions)."""
+def read_size(reader: Reader, node: Node, key: str) -> int | str | None:
+    """Read ``shared_memory``: bytes, a number or an expression."""
+    if isinstance(node, Scalar) and node.value is None:
+        return None
+    value = _name_or_number(reader, node, key, 0)
+    reader.put(key, value, node)
+    return value
+
+
+def read_geometry(reader: Reader, node: Node, key: str) -> tuple[int | str, ...]:
+    """Read ``grid`` or ``block``: one to three numbers from 1, or expressions in the names of the shape grid."""
     if isinstance(node, Scalar) and node.value is None:
         return ()
     items = node.items if isinstance(node, ListNode) else (node,)
     if isinstance(node, MapNode) or not 1 <= len(items) <= 3:
         reader.wrong_type(node, key, "one to three whole numbers")
         return ()
-    integer = Field(key, Kind.INTEGER, minimum=1)
-    values: list[int | str] = []
-    for item in items:
-        if expressions:
-            values.append(_name_or_number(reader, item, key, 1))
-        elif isinstance(value := reader.value(item, integer, key), int):
-            values.append(value)
+    values: list[int | str] = [_name_or_number(reader, item, key, 1) for item in items]
     reader.put(key, tuple(values), node)
     return tuple(values)
 

@@ -41,7 +41,10 @@ def _commands(commands: Sequence[Command]) -> list[str] | list[list[str]] | None
 
 def _snapshot(entry: KernelEntry) -> KernelSnapshot:
     own: dict[str, object] = {}
-    for name in ("python", "tolerance", "shapes", "arguments", "kernel_name", "grid", "block", "deterministic"):
+    for name in (
+        *("python", "tolerance", "shapes", "arguments", "kernel_name", "grid", "block", "deterministic"),
+        *("shared_memory", "compile_options", "config_files", "change"),
+    ):
         value = getattr(entry, name)
         if value not in (None, (), {}):
             own[name] = to_plain(value)
