@@ -8,17 +8,20 @@ import time
 from typing import Any
 
 from magpie_tui.kernels.harness import frames
-from magpie_tui.kernels.harness.carry import digest_of, read_value, write_value
+from magpie_tui.kernels.harness.carry import read_value, write_value
+from magpie_tui.kernels.harness.confine import Confinement
 from magpie_tui.kernels.harness.device_time import DeviceTimer
+from magpie_tui.kernels.harness.gating import GateRequests
+from magpie_tui.kernels.harness.identities import import_watched, survey
 from magpie_tui.kernels.harness.limits import describe_error, limit_files, limit_memory
 from magpie_tui.kernels.harness.loading import (
-    LoadedKernel,
     as_arguments,
     best_device,
     find_kernel,
     load_module,
     take_weights,
 )
+from magpie_tui.kernels.harness.raw_kernel import build, load_raw
 from magpie_tui.kernels.harness.shaped import make_inputs
 
 # Taken before any kernel's file is loaded, so that replacing the functions in their modules changes nothing here.
@@ -43,14 +46,14 @@ def _copy_of(value: Any) -> Any:
     return value
 
 
-class CandidateServer:
+class CandidateServer(GateRequests):
     """One kernel in its own process; the parent drives it request by request."""
 
     def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
         self._connection = connection
         self._source: str | None = None
-        self._kernel: LoadedKernel | None = None
-        self._device = "cpu"
+        self._confinement: Confinement | None = None
         self._sets: list[list[Any]] = []
         self._cursor = 0
         self._rotation = 0
@@ -71,7 +74,19 @@ class CandidateServer:
             # Whatever a kernel raises, SystemExit included, is its result and is told to the parent.
             except BaseException as error:
                 answer = describe_error(error, self._source)
+            if self._confinement is not None and self._confinement.attempts:
+                answer = {**answer, "attempts": list(self._confinement.attempts)}
             frames.send(self._connection, answer)
+
+    def _do_confine(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Give up rights, for good; the first request of a session."""
+        self._confinement = Confinement(request)
+        return self._confinement.facts
+
+    def _do_survey(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say where the functions lie that must stay as they are; asked before the kernel is loaded."""
+        import_watched()
+        return survey()
 
     def _do_load(self, request: dict[str, Any]) -> dict[str, Any]:
         import torch
@@ -79,7 +94,7 @@ class CandidateServer:
         if request.get("threads"):
             torch.set_num_threads(request["threads"])
         self._source = request["source"]
-        self._device = best_device()
+        self._device = "cpu" if (request.get("raw") or {}).get("type") == "cpp" else best_device()
         if self._device == "cpu":  # GPU drivers map far more than they use
             limit_memory(request.get("memory_bytes"))
         limit_files(request.get("file_bytes"))
@@ -87,8 +102,11 @@ class CandidateServer:
             self._timer = DeviceTimer(lambda message: frames.send(self._connection, message), self._fresh_arguments)
         if request.get("init_path"):
             request["init_values"] = as_arguments(read_value(request["init_path"]).value())
-        module = load_module(request["source"], "kernel_under_test")
-        self._kernel = find_kernel(module, request, self._device)
+        if request.get("raw"):
+            self._kernel = load_raw(request["raw"], self._device)
+        else:
+            module = load_module(request["source"], "kernel_under_test")
+            self._kernel = find_kernel(module, request, self._device)
         if request.get("state_path"):
             take_weights(self._kernel, read_value(request["state_path"]).value())
         return {
@@ -101,19 +119,10 @@ class CandidateServer:
             "caches": self._timer.facts() if self._timer else None,
         }
 
-    def _synchronize(self) -> None:
-        if self._device == "cuda":
-            import torch
-
-            torch.cuda.synchronize()
-
-    def _call(self, arguments: list[Any]) -> Any:
-        import torch
-
-        if self._kernel is None:
-            raise RuntimeError("no kernel is loaded")
-        with torch.no_grad():
-            return self._kernel.call(*arguments)
+    def _do_build(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Compile a kernel without a host program; see ``raw_kernel.build``."""
+        self._source = request["source"]
+        return build(request)
 
     def _do_own_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
         """Write inputs made by the kernel's own file (used when the reference's file makes none)."""
@@ -126,36 +135,6 @@ class CandidateServer:
             raise AttributeError(f"the file has no function {request['get_inputs']!r}")
         torch.manual_seed(request["seed"])
         return {"bytes": write_value(request["path"], make_inputs(make, shape))}
-
-    def _do_call(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Call once; outputs, and the inputs as they are afterwards, go to the named file."""
-        arguments = as_arguments(read_value(request["inputs"]).value(self._device))
-        outputs = self._call(arguments)
-        self._synchronize()
-        write_value(request["outputs"], {"outputs": outputs, "inputs_after": arguments})
-        return {}
-
-    def _do_repeat(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Call several times on the same content; one digest of the output bytes a call."""
-        carried = read_value(request["inputs"])
-        digests = []
-        for _ in range(request["count"]):
-            outputs = self._call(as_arguments(_copy_of(carried.value(self._device))))
-            self._synchronize()
-            digests.append(digest_of(outputs))
-        return {"digests": digests}
-
-    def _do_many(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Call many times over rotating inputs; the outputs of the calls named in ``keep`` are written."""
-        sets = [as_arguments(read_value(path).value(self._device)) for path in request["inputs"]]
-        keep = {int(call): path for call, path in request["keep"].items()}
-        for call in range(request["count"]):
-            arguments = _copy_of(sets[call % len(sets)])
-            outputs = self._call(arguments)
-            if call in keep:
-                self._synchronize()
-                write_value(keep[call], {"outputs": outputs, "inputs_after": arguments})
-        return {}
 
     def _do_sets(self, request: dict[str, Any]) -> dict[str, Any]:
         """Load the input sets of a timed block."""

@@ -1,0 +1,234 @@
+"""The requests of the correctness gate that a kernel's process answers: calls under different circumstances.
+
+What is compared is written to files that the parent named; what this process says about itself is cross-checked where
+that can be done from outside, and the threat model says where it cannot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import time
+from typing import Any
+
+from magpie_tui.kernels.harness.aliasing import EarlierOutputs, shared
+from magpie_tui.kernels.harness.carry import digest_of, read_value, write_value
+from magpie_tui.kernels.harness.guarding import Guards, Poison, guarded_allocations
+from magpie_tui.kernels.harness.loading import LoadedKernel, as_arguments, best_device
+from magpie_tui.kernels.harness.references import copied
+from magpie_tui.kernels.harness.tracing import operators_of, triton_names, write_kernel_trace
+
+_clock = time.perf_counter_ns
+_LAUNCH_ERRORS = (("libcudart.so", "cudaPeekAtLastError"), ("libamdhip64.so", "hipPeekAtLastError"))
+
+
+def _guarded(value: Any, guards: Guards, name: str = "input") -> Any:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return guards.around(name, value, keep=True)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_guarded(item, guards, f"{name}[{index}]") for index, item in enumerate(value))
+    if isinstance(value, dict):
+        return {key: _guarded(item, guards, f"{name}[{key!r}]") for key, item in value.items()}
+    return value
+
+
+def _launch_error_reader() -> Any:
+    """Return a function that tells the runtime's last launch error without clearing it, or None."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
+        loaded = {line.split(maxsplit=5)[5].strip() for line in maps if line.count("/")}
+    for library, name in _LAUNCH_ERRORS:
+        for path in sorted(loaded):
+            if library in path:
+                with contextlib.suppress(OSError, AttributeError):
+                    return getattr(ctypes.CDLL(path), name)
+    return None
+
+
+class GateRequests:
+    """Answers the gate; the server that loads and calls the kernel is built on it."""
+
+    def __init__(self) -> None:
+        self._kernel: LoadedKernel | None = None
+        self._device = "cpu"
+        self._earlier = EarlierOutputs()
+        self._poison: Poison | None = None
+        self._held: tuple[Any, list[Any]] | None = None
+
+    def _call(self, arguments: list[Any]) -> Any:
+        import torch
+
+        if self._kernel is None:
+            raise RuntimeError("no kernel is loaded")
+        with torch.no_grad():
+            return self._kernel.call(*arguments)
+
+    def _synchronize(self) -> None:
+        if self._device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    def _read(self, path: str) -> list[Any]:
+        return as_arguments(read_value(path).value(self._device))
+
+    def _do_poison(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Find out which patterns work here; asked before the kernel is loaded."""
+        self._device = best_device()
+        self._poison = Poison(self._device)
+        return {"patterns": list(self._poison.patterns)}
+
+    def _do_call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call once; outputs, and the inputs as they are afterwards, go to the named file.
+
+        ``poison`` names a pattern for new memory, ``guarded`` puts guard bytes around inputs and allocations.
+        """
+        arguments = self._read(request["inputs"])
+        guards = Guards() if request.get("guarded") else None
+        if guards is not None:
+            arguments = [_guarded(item, guards, f"input[{index}]") for index, item in enumerate(arguments)]
+        pattern = request.get("poison")
+        with contextlib.ExitStack() as stack:
+            if pattern and self._poison is not None:
+                stack.enter_context(self._poison.filled(pattern))
+            if guards is not None:
+                stack.enter_context(guarded_allocations(guards))
+            outputs = self._call(arguments)
+            self._synchronize()
+        answer: dict[str, Any] = {
+            "aliases": shared(outputs, arguments),
+            "earlier": self._earlier.overlapping(outputs),
+            "digest": digest_of(outputs),
+            "broken": guards.broken() if guards is not None else [],
+        }
+        if request.get("outputs"):
+            write_value(request["outputs"], {"outputs": outputs, "inputs_after": arguments})
+        self._earlier.keep(outputs)
+        return answer
+
+    def _do_launch_error(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the number of the runtime's last launch error; None where there is none to ask."""
+        read = _launch_error_reader() if self._device == "cuda" else None
+        return {"number": None if read is None else int(read())}
+
+    def _do_repeat(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call several times on the same content; one digest of the output bytes a call.
+
+        Outputs whose digest differs from the first are written to ``keep``, as far as there are paths.
+        """
+        carried = read_value(request["inputs"])
+        digests: list[str] = []
+        paths = list(request.get("keep") or [])
+        kept = []
+        for _ in range(request["count"]):
+            outputs = self._call(as_arguments(copied(carried.value(self._device))))
+            self._synchronize()
+            digests.append(digest_of(outputs))
+            if digests[-1] != digests[0] and paths:
+                kept.append(paths.pop(0))
+                write_value(kept[-1], {"outputs": outputs, "inputs_after": []})
+        return {"digests": digests, "kept": kept}
+
+    def _do_many(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call many times over rotating inputs; the outputs of the calls named in ``keep`` are written."""
+        sets = [self._read(path) for path in request["inputs"]]
+        keep = {int(call): path for call, path in request["keep"].items()}
+        for call in range(request["count"]):
+            arguments = copied(sets[call % len(sets)])
+            outputs = self._call(arguments)
+            if call in keep:
+                self._synchronize()
+                write_value(keep[call], {"outputs": outputs, "inputs_after": arguments})
+        return {}
+
+    def _do_addresses(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call on one content, on another content in the same tensors, and on the first content elsewhere.
+
+        ``inputs`` names the files of two contents of equal shapes, ``outputs`` those for the three results.
+        """
+        first, second = (self._read(path) for path in request["inputs"])
+        arguments, elsewhere = copied(first), copied(first)
+        for given, path in ((arguments, 0), (None, 1), (elsewhere, 2)):
+            if given is None:
+                _overwrite(arguments, second)
+                given = arguments
+            outputs = self._call(given)
+            self._synchronize()
+            write_value(request["outputs"][path], {"outputs": outputs, "inputs_after": []})
+        return {}
+
+    def _do_hold(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call, and keep the result until ``release``: whoever works on now is seen from outside."""
+        arguments = self._read(request["inputs"])
+        self._synchronize()
+        started = _clock()
+        outputs = self._call(arguments)
+        # What a caller does next: the same stream, without waiting for others.
+        taken = copied(outputs)
+        if self._device == "cuda":
+            import torch
+
+            torch.cuda.current_stream().synchronize()
+        stream_ended = _clock()
+        self._synchronize()
+        ended = _clock()
+        self._held = (outputs, arguments)
+        return {"taken": digest_of(taken), "call_ns": ended - started, "stream_ns": stream_ended - started}
+
+    def _do_release(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say what the held result looks like now."""
+        if self._held is None:
+            raise RuntimeError("nothing is held")
+        outputs, _arguments = self._held
+        self._held = None
+        return {"digest": digest_of(outputs)}
+
+    def _do_trace(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Call once under the profiler; returns operator names on a CPU, writes the trace of a GPU to ``trace``."""
+        arguments = copied(self._read(request["inputs"]))
+        self._synchronize()
+        if self._device == "cuda":
+            write_kernel_trace(lambda: self._call(arguments), request["trace"])
+            names = None
+        else:
+            names = operators_of(lambda: self._call(arguments))
+        module = self._kernel.module if self._kernel is not None else None
+        triton = triton_names(module) if module is not None and hasattr(module, "__dict__") else []
+        return {"operators": names, "triton": triton}
+
+    def _do_times(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Time single calls: on each file of ``inputs`` in turn, and in between on the first one's content again.
+
+        Returns ns of each call on new content, and of each call on content that was there before.
+        """
+        sets = [self._read(path) for path in request["inputs"]]
+        for _ in range(2):
+            self._timed(sets[0])
+        new, again = [], []
+        for arguments in sets[1:]:
+            new.append(self._timed(arguments))
+            again.append(self._timed(sets[0]))
+        return {"new_ns": new, "again_ns": again}
+
+    def _timed(self, arguments: list[Any]) -> int:
+        given = copied(arguments)
+        self._synchronize()
+        started = _clock()
+        self._call(given)
+        self._synchronize()
+        return _clock() - started
+
+
+def _overwrite(targets: Any, sources: Any) -> None:
+    """Copy the content of tensors into tensors of equal shapes."""
+    import torch
+
+    if isinstance(targets, torch.Tensor):
+        targets.copy_(sources)
+    elif isinstance(targets, (list, tuple)):
+        for target, source in zip(targets, sources, strict=True):
+            _overwrite(target, source)
+    elif isinstance(targets, dict):
+        for key, target in targets.items():
+            _overwrite(target, sources[key])
