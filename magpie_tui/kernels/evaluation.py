@@ -21,6 +21,7 @@ from magpie_tui.kernels.gate import Candidate, Gate
 from magpie_tui.kernels.judges import Judge, ReferenceTask, find_reference, reference_of_entry
 from magpie_tui.kernels.model import GateCheck, Judgement, StageOutcome, Timing
 from magpie_tui.kernels.preflight import Preflight, interpreter_of, memory_limit_bytes
+from magpie_tui.kernels.raw import RawBinary, build_raw, is_raw, load_message
 from magpie_tui.kernels.sessions import Harness, HarnessBrokenError
 from magpie_tui.kernels.settings import EvaluationSettings
 
@@ -45,6 +46,7 @@ class KernelOutcome:
         judgement: The state and the gate.
         candidate: Where it can be called again for timing; None for a program, or when it failed.
         digests: File name to SHA-256 of each source, taken before anything ran.
+        binary: What a kernel without a main was compiled to.
         timing: Its time; None when it was not timed.
         untimed: Why it was not timed.
     """
@@ -56,14 +58,15 @@ class KernelOutcome:
     judgement: Judgement = _NOT_JUDGED
     candidate: Candidate | None = None
     digests: dict[str, str] = field(default_factory=dict)
+    binary: RawBinary | None = None
     timing: Timing | None = None
     untimed: str | None = None
 
 
 def digests_of(entry: KernelEntry) -> dict[str, str]:
-    """Return the SHA-256 of each source that can be read."""
+    """Return the SHA-256 of each source, and of each file that tunes the kernel, that can be read."""
     found = {}
-    for path in entry.source_files:
+    for path in (*entry.source_files, *entry.config_files):
         try:
             found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError:
@@ -215,6 +218,15 @@ class Evaluation:
         if outcome.compiled.success is False:
             outcome.judgement = Judgement(outcome.compiled.word, outcome.compiled.errors[0].splitlines()[0])
             return outcome
+        if is_raw(entry):
+            self.report("judging", None, None, f"{entry.id}: building")
+            built, outcome.binary = build_raw(
+                entry, self.harness_of(entry), self._environment(entry), logs, self.timeout_s(entry)
+            )
+            outcome.compiled = built
+            if outcome.binary is None:
+                outcome.judgement = Judgement(built.word, built.errors[0].splitlines()[0])
+                return outcome
         outcome.tested = self._run(entry.testcase_commands, _TESTCASE, entry, logs)
         if outcome.tested.success is False:
             reason = outcome.tested.errors[0].splitlines()[0]
@@ -242,7 +254,8 @@ class Evaluation:
         """Run the gate where there is a reference; otherwise the testcase has the word, if there is one."""
         entry = outcome.entry
         task = self.reference_for(entry)
-        callable_ = reference_of_entry(entry) is not None and entry.source_file is not None
+        raw = None if outcome.binary is None else load_message(entry, outcome.binary)
+        callable_ = reference_of_entry(entry) is not None or raw is not None
         if task is None or not callable_ or entry.source_file is None:
             outcome.judgement = self._without_reference(outcome, has_reference=task is not None)
             return
@@ -256,6 +269,7 @@ class Evaluation:
             memory_bytes=self.memory_bytes,
             seed=self.model_seed,
             timeout_s=self.timeout_s(entry),
+            raw=raw,
         )
         settings = replace(self.settings.gate, timeout_s=self.timeout_s(entry))
         gate = Gate(candidate, self.judge_of(task), settings, self.gate_seeds, self.rng, self._gate_report(entry))
@@ -283,7 +297,7 @@ class Evaluation:
         if has_reference or outcome.entry.reference is not None:
             reason = (
                 f"this version judges a kernel of the type {outcome.entry.type} by its testcase, and it has none; "
-                "references are for pytorch and triton kernels"
+                "references are for pytorch and triton kernels, and for those that declare arguments"
             )
         else:
             reason = "it has neither a testcase_command nor a reference: nothing establishes that it is correct"

@@ -28,6 +28,7 @@ class Candidate:
         logs: Directory for what it prints.
         threads, memory_bytes: Settings of its process.
         seed: Of its constructor.
+        raw: For a kernel without a main: its binary, arguments and launch geometry.
         loaded: What its process said when the file was loaded.
     """
 
@@ -40,6 +41,7 @@ class Candidate:
     memory_bytes: int | None
     seed: int
     timeout_s: float
+    raw: Message | None = None
     loaded: Message = field(default_factory=dict)
 
     def open(self, judge: Judge | None, *, log: str, fresh: bool = False) -> Session:
@@ -60,6 +62,7 @@ class Candidate:
                     "threads": self.threads,
                     "memory_bytes": self.memory_bytes,
                     "file_bytes": 1 << 34,
+                    "raw": self.raw,
                     "init_path": judge.facts.get("init_path") if judge else None,
                     "state_path": judge.facts.get("state_path") if judge else None,
                 },

@@ -14,12 +14,16 @@ from magpie_tui.basics.text import printable
 from magpie_tui.configs.kernel_model import Command, KernelEntry
 from magpie_tui.kernels.commands import child_environment
 from magpie_tui.kernels.judges import find_reference, reference_of_entry
+from magpie_tui.kernels.raw import is_raw, library_is_there
 from magpie_tui.machine.model import Gpu
 
 _VENDORS = {"hip": "AMD", "cuda": "NVIDIA"}
 _INSTALL_HINTS = {
     "hipcc": "install ROCm, or put its bin directory on PATH (magpie-tui gpu-info shows what is found)",
     "nvcc": "install the CUDA toolkit, or put its bin directory on PATH (magpie-tui gpu-info shows what is found)",
+    "g++": "install GCC's C++ compiler (g++)",
+    "NVRTC": "install it there (pip install nvidia-cuda-nvrtc), or set CUDA_HOME in the kernel's `env:`",
+    "hipRTC": "install ROCm, or set ROCM_PATH in the kernel's `env:`",
     "torch": "install it there (pip install torch), or name another interpreter with `python:` in the kernel's entry",
     "triton": "install it there (pip install triton), or name another interpreter with `python:` in the kernel's entry",
 }
@@ -115,13 +119,28 @@ def _lack_of(entry: KernelEntry, *, harness: bool, findings: _Findings) -> Lack 
                 name, f"{printable(name)} is not installed (kernel {entry.id} needs it)", _INSTALL_HINTS.get(name)
             )
     vendor = _VENDORS.get(entry.type)
-    if vendor is not None and entry.testcase_commands and vendor not in findings.vendors():
+    if vendor is not None and (entry.testcase_commands or is_raw(entry)) and vendor not in findings.vendors():
         return Lack(
             f"{vendor} GPU", f"there is no {vendor} GPU here (kernel {entry.id} is of the type {entry.type})", None
         )
+    if is_raw(entry) and entry.type == "cpp" and not findings.program("g++", environment):
+        return Lack("g++", f"g++ is not installed (kernel {entry.id} needs it)", _INSTALL_HINTS["g++"])
     if harness:
-        return _lack_of_python(entry, environment, findings)
+        lack = _lack_of_python(entry, environment, findings)
+        return lack or _lack_of_compiler(entry, environment)
     return None
+
+
+def _lack_of_compiler(entry: KernelEntry, environment: dict[str, str]) -> Lack | None:
+    """Look for NVRTC or hipRTC, for a kernel without a main."""
+    if not is_raw(entry) or entry.type == "cpp" or library_is_there(entry, interpreter_of(entry), environment):
+        return None
+    name = "NVRTC" if entry.type == "cuda" else "hipRTC"
+    return Lack(
+        name,
+        f"{printable(interpreter_of(entry))} finds no {name} (kernel {entry.id} is built with it)",
+        _INSTALL_HINTS[name],
+    )
 
 
 def _lack_of_python(entry: KernelEntry, environment: dict[str, str], findings: _Findings) -> Lack | None:
@@ -140,7 +159,7 @@ def _lack_of_python(entry: KernelEntry, environment: dict[str, str], findings: _
 
 def uses_harness(entry: KernelEntry, kernels: Sequence[KernelEntry], *, compared: bool) -> bool:
     """Say whether a kernel is called by our harness: it can be called, and there is something to compare it with."""
-    if reference_of_entry(entry) is None:
+    if reference_of_entry(entry) is None and not is_raw(entry):
         return False
     return compared or find_reference(entry, tuple(kernels)) is not None
 
@@ -156,7 +175,10 @@ def run_preflight(kernels: Sequence[KernelEntry], *, baseline: int | None) -> Pr
     """
     findings = _Findings()
     lacks: dict[int, Lack] = {}
-    compared = baseline is not None and reference_of_entry(kernels[baseline]) is not None
+    compared = baseline is not None and (
+        reference_of_entry(kernels[baseline]) is not None
+        or find_reference(kernels[baseline], tuple(kernels)) is not None
+    )
     for index, entry in enumerate(kernels):
         lack = _lack_of(entry, harness=uses_harness(entry, kernels, compared=compared), findings=findings)
         if lack is not None:

@@ -1,0 +1,44 @@
+"""Calls a kernel a few times in a process of its own, so that a profiler sees it and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from magpie_tui.kernels.harness.carry import read_value
+from magpie_tui.kernels.harness.loading import as_arguments, best_device, find_kernel, load_module, take_weights
+
+
+def run_once(path: str) -> None:
+    """Load the kernel that a JSON file describes, warm it up, and call it between the profiler's start and stop.
+
+    The file holds the request ``load`` of a candidate, and ``inputs`` (path), ``warm_up`` and ``calls``.
+    """
+    import torch
+
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        request: dict[str, Any] = json.load(file)
+    raw = request.get("raw")
+    device = "cpu" if raw and raw["type"] == "cpp" else best_device()
+    if raw:
+        from magpie_tui.kernels.harness.raw_kernel import load_raw
+
+        kernel = load_raw(raw, device)
+    else:
+        if request.get("init_path"):
+            request["init_values"] = as_arguments(read_value(request["init_path"]).value())
+        kernel = find_kernel(load_module(request["source"], "kernel_under_test"), request, device)
+        if request.get("state_path"):
+            take_weights(kernel, read_value(request["state_path"]).value())
+    arguments = as_arguments(read_value(request["inputs"]).value(device))
+    with torch.no_grad():
+        for _ in range(request["warm_up"]):
+            kernel.call(*arguments)
+        if device == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
+        for _ in range(request["calls"]):
+            kernel.call(*arguments)
+        if device == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
