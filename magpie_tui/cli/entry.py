@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 
-def _open_app_at_once() -> int:
+def _app_options(arguments: Sequence[str]) -> tuple[Path | None, bool] | None:
+    """Root and mouse when there are no other options than those of the app; None: the whole parser is needed."""
+    root: Path | None = None
+    mouse = True
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if word == "--no-mouse":
+            mouse = False
+        elif word == "--root" and words and not words[0].startswith("-"):
+            root = Path(words.pop(0))
+        elif word.startswith("--root="):
+            root = Path(word.removeprefix("--root="))
+        else:
+            return None
+    return root, mouse
+
+
+def _open_app_at_once(root: Path | None, mouse: bool) -> int:
     from magpie_tui.basics.errors import ExitCode, MagpieTuiError
     from magpie_tui.cli.errors import show_error, show_unexpected
     from magpie_tui.cli.open_app import open_app
 
     try:
-        return open_app(None, help_text="")
+        return open_app(root, mouse=mouse, help_text="")
     except MagpieTuiError as error:
         show_error(error)
         return error.exit_code
@@ -23,9 +43,10 @@ def _open_app_at_once() -> int:
 
 
 def run() -> NoReturn:
-    """Open the app when there are no arguments and a terminal; else run the command line."""
-    if len(sys.argv) == 1 and sys.stdin.isatty() and sys.stderr.isatty():
-        sys.exit(_open_app_at_once())
+    """Open the app when nothing else is asked for and there is a terminal; else run the command line."""
+    options = _app_options(sys.argv[1:])
+    if options is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        sys.exit(_open_app_at_once(*options))
     from magpie_tui.cli.main import main
 
     sys.exit(main())

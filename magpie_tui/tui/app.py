@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pkgutil
 import signal
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ from magpie_tui.tui.frame_actions import FrameActions
 from magpie_tui.tui.places import PLACES, place_named
 from magpie_tui.tui.results import ResultsRead, ResultsReader
 from magpie_tui.tui.screens.base import PlaceScreen
+from magpie_tui.tui.stylesheet import FrugalStylesheet
 from magpie_tui.tui.widgets.frame import Severity, StatusRow
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class MagpieApp(FrameActions):
     TITLE = "magpie-tui"
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
+    DEFAULT_MODE = PLACES[0].name
     BINDINGS: ClassVar[list[Any]] = bindings_for("MagpieApp")
 
     def __init__(
@@ -87,6 +90,7 @@ class MagpieApp(FrameActions):
         for palette in themes.THEMES:
             self.register_theme(palette)
         self.theme = themes.choose_theme(services.environment, state_directory())
+        self.stylesheet = FrugalStylesheet(variables=self.get_css_variables())
         self.animation_level = "none"
         for place in PLACES:
             self.add_mode(place.name, lambda name=place.name: self._open_place(name))  # type: ignore[misc]
@@ -121,17 +125,13 @@ class MagpieApp(FrameActions):
             from magpie_tui.tui.screens.unbuilt import UnbuiltScreen
 
             return UnbuiltScreen(name)
-        import importlib
-
-        module, class_name = place.screen.split(":")
-        screen: Screen[None] = getattr(importlib.import_module(module), class_name)()
+        screen: Screen[None] = pkgutil.resolve_name(place.screen)()
         return screen
 
     def on_mount(self) -> None:
-        """Open the first place, take the signals, start reading."""
+        """Take the signals, start reading."""
         if self._start_keymap:
             self.set_keymap(self._start_keymap)
-        self.switch_mode(PLACES[0].name)
         self.app_resume_signal.subscribe(self, lambda _app: self.screen.refresh(layout=True))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -139,7 +139,14 @@ class MagpieApp(FrameActions):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 with contextlib.suppress(RuntimeError, ValueError):
                     loop.add_signal_handler(number, self._end_by_signal, number)
-        self.call_after_refresh(self.background.start)
+        self.call_after_refresh(self._begin_work)
+
+    def _begin_work(self) -> None:
+        """Start what waits for the first paint."""
+        from magpie_tui.tui.preload import preload_in_thread
+
+        self.background.start()
+        preload_in_thread(self)
 
     def _end_by_signal(self, number: int) -> None:
         self.exit(return_code=128 + number)

@@ -70,6 +70,11 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
         assert isinstance(self.app, MagpieApp)
         return self.app
 
+    def _compositor_refresh(self) -> None:
+        # Textual 8.2 draws the whole screen while the app starts, when nothing may be painted yet, and throws it away.
+        if not self.app._batch_count:
+            super()._compositor_refresh()
+
     @property
     def is_current(self) -> bool:
         """True while somebody can see this screen.
