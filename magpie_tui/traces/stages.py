@@ -150,20 +150,20 @@ def assign_work(
     if not len(steps) or not len(work.rows):
         return Assignment(steps, work, step, links)
     if work.device == "cpu":
-        step = _steps_at(columns, steps, work.rows)
+        step = steps_at(columns, steps, work.rows)
     else:
         launch = np.full(len(columns), -1, np.int64)
         launch[links.rows] = links.launch
         call = launch[work.rows]
         linked = call >= 0
-        step[linked] = _steps_at(columns, steps, call[linked])
+        step[linked] = steps_at(columns, steps, call[linked])
         if not linked.all():
             step[~linked] = _projected(columns, steps, work, ~linked)
     return Assignment(steps, work, step, links)
 
 
-def _steps_at(columns: TraceColumns, steps: Steps, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Step in which each host event starts: one of its thread, else one of its process."""
+def steps_at(columns: TraceColumns, steps: Steps, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Step in which each host event starts: one of its thread, else one of its process; -1 for none."""
     import numpy as np
 
     codes: dict[str, int] = {}
@@ -417,7 +417,7 @@ def stage_part(columns: TraceColumns, assignment: Assignment, stages: Collection
     host = np.flatnonzero((columns.ts_ns != MISSING) & ~columns.is_category("kernel", "gpu_memcpy", "gpu_memset"))
     for first in range(0, len(host), _INSIDE_AT_ONCE):
         rows = host[first : first + _INSIDE_AT_ONCE]
-        step = _steps_at(columns, steps, rows)
+        step = steps_at(columns, steps, rows)
         mask[rows] = (step >= 0) & chosen[np.maximum(step, 0)]
     mine = (assignment.step >= 0) & chosen[np.maximum(assignment.step, 0)]
     mask[work.rows] = mine

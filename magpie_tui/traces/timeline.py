@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from magpie_tui.traces.columns import LAUNCH_CATEGORIES, TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
-from magpie_tui.traces.links import is_launch
-from magpie_tui.traces.sets import distinct, is_member
+from magpie_tui.traces.operators.launches import upstream_pairs
+from magpie_tui.traces.sets import distinct
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.work import Work
 
@@ -184,54 +184,11 @@ def union_length(start: npt.NDArray[np.float64], end: npt.NDArray[np.float64]) -
 def upstream_linked_rows(columns: TraceColumns) -> npt.NDArray[np.int64]:
     """Device events that upstream finds below a runtime call, ascending.
 
-    Graph launches own all events of their key. Any other call owns one event: the last one of its key on the track
-    that the last arrow of that id ends at. In a file without runtime calls every event counts.
+    In a file without runtime calls every event counts.
     """
-    import numpy as np
-
-    work = columns.device_rows()
-    calls = columns.rows_of(*LAUNCH_CATEGORIES)
-    if not len(calls):
-        return work
-    launch_names = np.array([is_launch(name) for name in columns.names] or [False], np.bool_)
-    launches = calls[launch_names[columns.name[calls]]]
-    by_correlation = not len(launches) or bool(columns.correlation[launches[0]] != MISSING)
-    key = columns.correlation if by_correlation else columns.external_id
-    graph = np.array([name in ("cudaGraphLaunch", "hipGraphLaunch") for name in columns.names] or [False], np.bool_)
-    is_graph = graph[columns.name[calls]]
-    keyed = key[calls] != MISSING
-    owned = work[is_member(key[work], key[calls[is_graph & keyed]]) & (key[work] != MISSING)]
-    others = key[calls[~is_graph & keyed]]
-    return distinct(np.concatenate([owned, _arrow_targets(columns, others, work, key)]))
-
-
-def _arrow_targets(
-    columns: TraceColumns,
-    wanted: npt.NDArray[np.int64],
-    work: npt.NDArray[np.int64],
-    key: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
-    """Events that the arrows with the wanted ids lead to; the last of equals counts."""
-    import numpy as np
-
-    arrows = columns.rows_of("ac2g")
-    arrows = arrows[columns.correlation[arrows] != MISSING]
-    starts = columns.correlation[arrows[columns.phase[arrows] == ord("s")]]
-    finishes = arrows[columns.phase[arrows] == ord("f")]
-    finishes = finishes[is_member(columns.correlation[finishes], wanted)]
-    finishes = finishes[is_member(columns.correlation[finishes], starts)]
-    # np.unique keeps the first of equals, so the last in the file comes first.
-    _ids, place = np.unique(columns.correlation[finishes][::-1], return_index=True)
-    finishes = finishes[::-1][place]
-    keyed = work[key[work] != MISSING]
-    _known, codes = np.unique(np.concatenate([key[keyed], columns.correlation[finishes]]), return_inverse=True)
-    tracks = len(columns.tracks)
-    places = codes * np.int64(tracks) + columns.track[np.concatenate([keyed, finishes])]
-    own, targets = places[: len(keyed)], places[len(keyed) :]
-    places_of, last = np.unique(own[::-1], return_index=True)
-    found = is_member(places_of, targets)
-    result: npt.NDArray[np.int64] = keyed[::-1][last[found]]
-    return result
+    if not len(columns.rows_of(*LAUNCH_CATEGORIES)):
+        return columns.device_rows()
+    return distinct(upstream_pairs(columns).event)
 
 
 def timelines(columns: TraceColumns, work: Work, assignment: Assignment | None = None) -> tuple[PartTimeline, ...]:

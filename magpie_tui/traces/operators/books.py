@@ -1,0 +1,87 @@
+"""Which ops count as modelled: those of the reference, or all that we have a model for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from magpie_tui.traces.models.arguments import OperatorArguments
+from magpie_tui.traces.models.model import Model
+from magpie_tui.traces.models.registry import (
+    family_of,
+    find_backward_model,
+    find_model,
+    reference_drops,
+    reference_models,
+)
+from magpie_tui.traces.operators.recorded import Recorded
+
+ATTENTION = "InferenceAttention"
+"""Category of the ops whose work follows from the label of the step around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBook:
+    """Answers about models, remembered by name.
+
+    Attributes:
+        upstream: Only what the reference models counts.
+    """
+
+    upstream: bool
+    _names: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+    _inputs: dict[tuple[str, int], bool] = field(default_factory=dict, repr=False, compare=False)
+
+    def has_model(self, name: str, code: int, recorded: Callable[[], Recorded | None]) -> bool:
+        """Say whether an op has a model.
+
+        Args:
+            code: Stands for its recorded inputs.
+            recorded: Gives them; asked for only where the answer depends on them.
+        """
+        known = self._names.get(name)
+        if known is None:
+            known = self._names[name] = self._by_name(name)
+        if not known or not self.upstream or not name.startswith("triton"):
+            return known
+        # Kernels of Inductor count as modelled only where their arguments can be read.
+        key = (name, code)
+        if key not in self._inputs:
+            self._inputs[key] = self._readable(name, recorded())
+        return self._inputs[key]
+
+    def _by_name(self, name: str) -> bool:
+        if self.upstream:
+            return reference_models(name)
+        return find_model(bare_arguments(name)) is not None
+
+    def _readable(self, name: str, recorded: Recorded | None) -> bool:
+        arguments = call_arguments(name, recorded)
+        model = find_model(arguments)
+        return model is not None and model.evaluate(arguments).flops is not None
+
+    def model_of(self, arguments: OperatorArguments, *, backward_of: str | None = None) -> Model | None:
+        """Model of a call; with ``backward_of`` that of the backward of a forward op."""
+        if backward_of is not None:
+            return find_backward_model(backward_of)
+        return find_model(arguments)
+
+    def drops(self, name: str) -> bool:
+        """Say whether rows of this op are left out."""
+        return self.upstream and reference_drops(name)
+
+    def category(self, name: str, kernel: str) -> str:
+        """Op category by name, or by the first kernel."""
+        return family_of(name, (kernel,) if kernel else ())
+
+
+def bare_arguments(name: str) -> OperatorArguments:
+    """Arguments of which only the name is known."""
+    return OperatorArguments(name, (), (), (), (), {}, None, ())
+
+
+def call_arguments(name: str, recorded: Recorded | None) -> OperatorArguments:
+    """Arguments as recorded, without what lies around the call."""
+    if recorded is None:
+        return bare_arguments(name)
+    return OperatorArguments(name, recorded.dims, recorded.types, recorded.strides, recorded.concrete, {}, None, ())
