@@ -95,6 +95,7 @@ async def test_the_other_places_are_imported_behind_the_first_paint(world: World
     assert len(wanted) == sum(place.screen is not None for place in PLACES) + len(BELOW_PLACES)
     app = world.app()
     async with app.run_test(size=(100, 28)) as pilot:
+        await wait_ready(pilot)
         await wait_until(pilot, lambda: set(wanted) <= set(sys.modules), "the screens")
 
 
