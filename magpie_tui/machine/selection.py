@@ -35,7 +35,15 @@ def idle_gpus(machine: Machine, min_free_memory_gb: float = 8.0, candidates: Seq
         min_free_memory_gb: In units of 2^30 bytes.
         candidates: Physical indices allowed, all when ``None``; one that does not exist is rejected by name.
     """
-    own = {gpu.index: gpu for gpu in machine.gpus if gpu.vendor == machine.vendor}
+    own = [gpu for gpu in machine.gpus if gpu.vendor == machine.vendor]
+    return idle_among(own, min_free_memory_gb, candidates)
+
+
+def idle_among(
+    gpus: Sequence[Gpu], min_free_memory_gb: float = 8.0, candidates: Sequence[int] | None = None
+) -> IdleGpus:
+    """Find the idle ones of some GPUs; see :func:`idle_gpus`."""
+    own = {gpu.index: gpu for gpu in gpus}
     rejected: dict[int, str] = {}
     idle: list[int] = []
     for index in sorted(own) if candidates is None else list(dict.fromkeys(candidates)):

@@ -15,9 +15,12 @@ from magpie_tui.machine import libraries
 from magpie_tui.machine.model import HARD_THROTTLES, Gpu, Reading
 from magpie_tui.machine.read import read_gpus
 from magpie_tui.processes.children import Child, start_child
+from magpie_tui.processes.tail import read_tail
 
 TELEMETRY_NAME = "telemetry.jsonl"
 _SOURCES = ("amdsmi", "nvml")
+_TAIL_BYTES = 1 << 17
+"""Holds a whole reading of eight GPUs."""
 _SLOWEST_COMMANDS_S = 5.0
 """Command-line tools cost so much CPU time that they are asked less often than a library."""
 _TITLES = {
@@ -163,6 +166,16 @@ class GpuMonitor:
                 line = {"at_ns": time.perf_counter_ns(), "reading": Reading(self.source or "commands", gpus)}
                 file.write(dumps(line, indent=None) + "\n")
                 file.flush()
+
+    def newest(self) -> tuple[GpuSample, ...]:
+        """Return the newest sample of each chosen GPU; none when nothing was read yet."""
+        if not self._indices:
+            return ()
+        for line in reversed(read_tail(self._path, _TAIL_BYTES).splitlines()):
+            found = libraries.parse_followed(self.source or "commands", line)
+            if found is not None:
+                return tuple(sample_of(found[0], gpu) for gpu in found[1].gpus if gpu.index in self._indices)
+        return ()
 
     def collect(self) -> Telemetry:
         """Return the samples so far, of the chosen GPUs."""

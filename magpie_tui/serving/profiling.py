@@ -1,0 +1,215 @@
+"""The bounded capture of a profiled twin, and what our trace engine makes of its traces."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from magpie_tui.basics.errors import MagpieTuiError, UserInputError
+from magpie_tui.basics.text import plural
+from magpie_tui.basics.units import format_bytes
+from magpie_tui.configs.benchmark import BenchmarkConfig
+from magpie_tui.serving.control import ControlError, call
+from magpie_tui.serving.engines.model import ProfilerControl
+from magpie_tui.serving.lifecycle import RunningServer
+from magpie_tui.traces.analysis import KernelReport, analyze_kernels
+from magpie_tui.traces.discover import find_traces
+from magpie_tui.traces.gap_files import gap_directory, write_gap_analysis
+from magpie_tui.traces.report import kernels_json, quality_json
+from magpie_tui.traces.selection import Selection
+from magpie_tui.workspaces.benchmark import KernelTime
+
+TRACE_DIRECTORY = "torch_trace"
+STOP_TIMEOUT_S = 1800.0
+"""Writing a trace may take minutes, and the answer comes when it is written."""
+_START_TIMEOUT_S = 120.0
+_SETTLED_S = 1.0
+_TOP_KERNELS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What became of a capture.
+
+    Attributes:
+        problem: Why there are no traces, or not all; None when there are.
+        wrote_s: Seconds from the order to stop to the last byte.
+        files, size_bytes: Traces of ranks.
+    """
+
+    problem: str | None = None
+    wrote_s: float | None = None
+    files: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+def start_capture(server: RunningServer, control: ProfilerControl) -> None:
+    """Switch the profiler on.
+
+    Raises:
+        ControlError: The server does not do it.
+    """
+    _switch(server, control.start_path, control.start_body, _START_TIMEOUT_S)
+
+
+def stop_capture(
+    server: RunningServer,
+    control: ProfilerControl,
+    directory: Path,
+    *,
+    ranks: int,
+    timeout_s: float = STOP_TIMEOUT_S,
+    should_stop: Callable[[], str | None] = lambda: None,
+) -> Capture:
+    """Switch the profiler off and wait until the traces of all ranks lie on the disk.
+
+    Args:
+        directory: Where they are written, as we see it.
+        ranks: Workers that write one each.
+    """
+    began = time.monotonic()
+    problem = None
+    try:
+        _switch(server, control.stop_path, None, timeout_s)
+    except ControlError as error:
+        # A server that stops by itself after the planned steps may refuse to stop once more.
+        problem = None if control.ends_itself and "status" in str(error) else str(error)
+    if problem is None:
+        problem = _await_traces(server, directory, ranks, began + timeout_s, should_stop)
+    files = trace_files(directory)
+    size = sum(path.stat().st_size for path in files)
+    return Capture(problem, time.monotonic() - began, tuple(path.name for path in files), size)
+
+
+def _switch(server: RunningServer, path: str, body: Mapping[str, object] | None, timeout_s: float) -> None:
+    answer = call(server.base_url, path, method="POST", body=body, timeout_s=timeout_s)
+    if not answer.ok:
+        raise ControlError(f"{path} answers with status {answer.status}: {answer.text(200)}")
+
+
+def trace_files(directory: Path) -> tuple[Path, ...]:
+    """Return the traces of ranks below ``directory``; none where there are none."""
+    try:
+        return tuple(file.path for file in find_traces(directory).files)
+    except UserInputError:
+        return ()
+
+
+def _await_traces(
+    server: RunningServer, directory: Path, ranks: int, deadline: float, should_stop: Callable[[], str | None]
+) -> str | None:
+    """Wait until as many traces as ranks have stopped growing; return what went wrong."""
+    sizes: dict[Path, int] = {}
+    settled_since: float | None = None
+    while True:
+        now = time.monotonic()
+        current = {path: path.stat().st_size for path in directory.rglob("*") if path.is_file()}
+        complete = len(trace_files(directory)) >= ranks
+        settled_since = (settled_since or now) if complete and current == sizes else None
+        sizes = current
+        if settled_since is not None and now - settled_since >= _SETTLED_S:
+            return None
+        found = len(trace_files(directory))
+        reason = server.ended() or should_stop() or ("they took too long" if now > deadline else None)
+        if reason is not None:
+            return f"{found} of {plural(ranks, 'trace')} written ({format_bytes(sum(sizes.values()))}): {reason}"
+        if server.child is None:
+            time.sleep(0.2)
+        else:
+            server.child.wait(0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFindings:
+    """What the traces say, in the form of upstream's report.
+
+    Attributes:
+        gap_analysis: Upstream's object; None where it was not asked for or found nothing.
+        tracelens: Upstream's ``tracelens_analysis``; None where it was not asked for.
+        quality: Our balance of the traces.
+        problems: What could not be analysed.
+    """
+
+    kernel_summary: tuple[KernelTime, ...] = ()
+    gap_analysis: Mapping[str, object] | None = None
+    tracelens: Mapping[str, object] | None = None
+    quality: Mapping[str, object] | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def top_bottlenecks(self) -> tuple[str, ...]:
+        """Names of the longest kernels."""
+        return tuple(kernel.name for kernel in self.kernel_summary[:_TOP_KERNELS])
+
+
+def analyse_traces(workspace: Path, config: BenchmarkConfig) -> TraceFindings:
+    """Read the traces of a workspace, write what the config asks for beside them; never raises for them."""
+    try:
+        traces = find_traces(workspace)
+        report = analyze_kernels(traces, _selection(config), salvage=True, timeline=True)
+    except MagpieTuiError as error:
+        return TraceFindings(problems=(f"the traces cannot be read: {error}",))
+    problems = list(report.gap.errors)
+    if not report.gap.kernels:
+        problems.append("the traces hold no kernels of a GPU: only the operators of the host are in them")
+    gap = None
+    if config.gap_analysis_enabled and report.gap.kernels:
+        try:
+            directory = gap_directory(workspace, workspace)
+            csv_path = write_gap_analysis(report, directory)
+            gap = kernels_json(report, {"csv_path": csv_path, "output_dir": directory})
+        except MagpieTuiError as error:
+            problems.append(f"the gap analysis cannot be written: {error}")
+    tracelens = _tracelens(workspace, config, problems) if config.tracelens_enabled else None
+    quality = {
+        **quality_json(report.ranks, report.expected_ranks),
+        "steps": [None if rank.stages is None else len(rank.stages.steps) for rank in report.ranks],
+    }
+    return TraceFindings(_summary(report), gap, tracelens, quality, tuple(problems))
+
+
+def _selection(config: BenchmarkConfig) -> Selection:
+    def number(key: str, default: float) -> float:
+        value = config.value(f"gap_analysis.{key}")
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else default
+
+    def words(key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        value = config.value(f"gap_analysis.{key}")
+        return tuple(map(str, value)) if isinstance(value, (tuple, list)) else default
+
+    usual = Selection()
+    return Selection(
+        number("trace_start_pct", 0.0),
+        number("trace_end_pct", 100.0),
+        number("min_duration_us", 0.0),
+        words("categories", usual.categories),
+        words("ignore_categories", usual.ignored),
+        int(number("top_k", 20)),
+    )
+
+
+def _summary(report: KernelReport) -> tuple[KernelTime, ...]:
+    """Kernels of the first rank, as upstream's ``kernel_summary`` has one rank."""
+    if not report.gap.ranks:
+        return ()
+    rank = report.gap.ranks[0]
+    total = rank.total_us
+    return tuple(
+        KernelTime(kernel.name, kernel.total_us / 1e3, 100 * kernel.total_us / total if total else None, kernel.calls)
+        for kernel in rank.kernels
+    )
+
+
+def _tracelens(workspace: Path, config: BenchmarkConfig, problems: list[str]) -> Mapping[str, object]:
+    """Upstream's object about TraceLens tables, with what kept them from being written."""
+    text = "operator tables are not written by this version: `magpie-tui trace` shows kernels, stages and gaps"
+    problems.append(text)
+    return {
+        "enabled": True,
+        "analysis_mode": config.value("profiler.tracelens.analysis_mode"),
+        "trace_dir": str(workspace / TRACE_DIRECTORY),
+        "output_files": [],
+        "errors": [text],
+    }
