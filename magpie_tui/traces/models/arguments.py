@@ -17,7 +17,9 @@ class OperatorArguments:
         input_strides: Like ``input_dims``, in elements.
         concrete_inputs: Scalars and lists as text, "" for tensors.
         extra: Other arguments that a model reads: ``kernel_file``, ``kernel_kwargs``, ``grid``, ``num_warps``, the
-            fields of collectives, ``MoE topk``, ``MoE GEMM gated``.
+            fields of collectives, ``MoE topk``, ``MoE GEMM gated``; ``kernel_grids``, a tuple of three ints a kernel
+            in the order of ``kernel_names``; ``nested``, a tuple of the `OperatorArguments` of the operators below
+            (only for the operators that `registry.needs_nested` names).
         annotation: Innermost enclosing step label that parses; serving attention needs it.
         kernel_names: Device kernels below the call, in launch order.
     """

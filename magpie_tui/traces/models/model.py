@@ -43,6 +43,7 @@ class Work:
         own: True where the reference has no model.
         reason: Why ``flops`` or ``bytes`` is None.
         correction: Our figures where the reference's are wrong.
+        link_bytes: Bytes that this GPU has to send to others (or to receive, if that is more); 0 within one GPU.
     """
 
     flops: float | None
@@ -54,6 +55,7 @@ class Work:
     own: bool = False
     reason: str | None = None
     correction: Correction | None = None
+    link_bytes: float = 0.0
 
     @property
     def best_flops(self) -> float | None:
