@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from magpie_tui.traces.models.arguments import OperatorArguments
 from magpie_tui.traces.models.model import Work
+from magpie_tui.traces.models.registry import needs_nested
 from magpie_tui.traces.operators.books import ATTENTION, ModelBook
 from magpie_tui.traces.operators.choice import How
 from magpie_tui.traces.operators.forest import Forest
 from magpie_tui.traces.operators.grouped import combined
+from magpie_tui.traces.operators.inside import kernel_grids, ops_inside
 from magpie_tui.traces.operators.instances import Instances, busy_us, work_times
 from magpie_tui.traces.operators.recorded import EventArguments, Recorded
 from magpie_tui.traces.operators.threads import ThreadNames
@@ -259,10 +261,17 @@ class _Grouping:
     ) -> Work | None:
         items, forest = self._all, self._forest
         tree = forest.trees[int(items.tree[place])]
-        text, extra = self._names[int(name[place])], {}
+        text: str = self._names[int(name[place])]
+        extra: dict[str, object] = {}
         if items.pseudo[place] >= 0:
             item = items.pseudo_ops[int(items.pseudo[place])]
             text, extra = item.name, dict(item.extra)
+        if needs_nested(text):
+            work = forest.main.work[items.start[place] : items.end[place]]
+            extra |= {
+                "nested": ops_inside(tree.columns, forest.inputs, tree.row[int(items.node[place])]),
+                "kernel_grids": kernel_grids(forest.columns, work),
+            }
         recorded = forest.inputs[int(code[place])]
         kernels = tuple(
             forest.columns.names[kernel] for kernel in self._kernel[items.start[place] : items.end[place]].tolist()
