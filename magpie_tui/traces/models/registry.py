@@ -96,6 +96,18 @@ _CATEGORY_ONLY: Mapping[str, str] = {
 }
 """Categories that the reference knows without a formula of its own."""
 
+_COMPOSITES = frozenset(
+    (
+        *("aten::linear", "aten::matmul", "aten::contiguous", "aten::clone", "aten::_to_copy", "aten::embedding"),
+        *("aten::rms_norm", "aten::stack", "aten::softmax", "aten::log_softmax", "aten::zeros", "aten::ones"),
+        *("aten::full", "aten::new_zeros", "aten::zero_", "aten::argsort", "aten::msort", "aten::item"),
+        *("aten::dropout", "aten::where", "aten::index_put_", "aten::index_put", "aten::take_along_dim"),
+        *("vllm::all_reduce", "vllm::outplace_all_reduce", "sglang::inplace_all_reduce"),
+        *("sglang::outplace_all_reduce_custom", "vllm::unquantized_gemm"),
+    )
+)
+"""Operators that mostly call others with models of their own; theirs counts only where nothing below has one."""
+
 _RUNTIME = ("hip", "cuda", "cu")
 """Rows that are named after a runtime call stay without a category."""
 
@@ -171,6 +183,11 @@ def reference_models_call(arguments: OperatorArguments) -> bool:
 def reference_drops(name: str) -> bool:
     """Say whether the reference leaves rows of this operator out altogether (its model is "not implemented")."""
     return name in norms.DROPPED
+
+
+def gives_way(name: str) -> bool:
+    """Say whether an operator's model counts only where no operator below it has one."""
+    return name in _COMPOSITES
 
 
 def needs_nested(name: str) -> bool:

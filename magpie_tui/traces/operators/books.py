@@ -11,8 +11,10 @@ from magpie_tui.traces.models.registry import (
     family_of,
     find_backward_model,
     find_model,
+    gives_way,
     reference_drops,
     reference_models,
+    reference_models_call,
 )
 from magpie_tui.traces.operators.recorded import Recorded
 
@@ -53,18 +55,20 @@ class ModelBook:
     def _by_name(self, name: str) -> bool:
         if self.upstream:
             return reference_models(name)
-        return find_model(bare_arguments(name)) is not None
+        return not gives_way(name) and find_model(bare_arguments(name)) is not None
 
     def _readable(self, name: str, recorded: Recorded | None) -> bool:
-        arguments = call_arguments(name, recorded)
-        model = find_model(arguments)
-        return model is not None and model.evaluate(arguments).flops is not None
+        return reference_models_call(call_arguments(name, recorded))
 
     def model_of(self, arguments: OperatorArguments, *, backward_of: str | None = None) -> Model | None:
         """Model of a call; with ``backward_of`` that of the backward of a forward op."""
         if backward_of is not None:
             return find_backward_model(backward_of)
         return find_model(arguments)
+
+    def has_leaf_model(self, name: str) -> bool:
+        """Say whether an op below which nothing has a model has one that counts then."""
+        return not self.upstream and gives_way(name) and find_model(bare_arguments(name)) is not None
 
     def drops(self, name: str) -> bool:
         """Say whether rows of this op are left out."""

@@ -128,6 +128,8 @@ class _Grouping:
         modelled = np.isin(items.how, (How.model, How.backward))
         wanted = np.array([item.modelled for item in items.pseudo_ops] or [False], np.bool_)
         modelled |= (items.pseudo >= 0) & wanted[np.maximum(items.pseudo, 0)]
+        leaf_models = np.array([self._book.has_leaf_model(text) for text in self._names] or [False], np.bool_)
+        modelled |= (items.how == How.leaf) & leaf_models[name]
         track = self._forest.columns.track[items.host_rows()].astype(np.int64)
         row = combined(
             name,
