@@ -7,12 +7,12 @@ T*H*(2*k - 1) operations. With tokens spread evenly, E*(1 - ((E - k)/E)^T) exper
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from magpie_tui.traces.models.arguments import OperatorArguments
 from magpie_tui.traces.models.build import spelled
-from magpie_tui.traces.models.element_types import moe_width, reference_precision
-from magpie_tui.traces.models.model import Calculation, Model, Unmodelled, Work
+from magpie_tui.traces.models.element_types import moe_width, precision, reference_precision
+from magpie_tui.traces.models.model import Calculation, Correction, Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import kind, number, tensor
 
 
@@ -202,7 +202,7 @@ def _matmul_ogs(part: str) -> Calculation:
         sizes = Experts(tokens, hidden, hidden, experts, chosen, gated)
         widths = (moe_width(name, 2), moe_width(weight, 1), 2.0)
         precision_of = reference_precision(weight) or reference_precision(name)
-        return answer(
+        work = answer(
             part,
             sizes,
             widths,
@@ -210,6 +210,11 @@ def _matmul_ogs(part: str) -> Calculation:
             {"input_dtype": name, "weight_dtype": weight},
             ("the intermediate size is not in the trace: taken to be the hidden size",),
         )
+        own = precision(name)
+        if own is None or own == precision_of:
+            return work
+        why = "weights are widened to the activations' type before they are multiplied: its peak counts"
+        return replace(work, correction=Correction(why, compute_spec=f"matrix_{own}"), caveats=(*work.caveats, why))
 
     return calculate
 

@@ -17,6 +17,9 @@ from magpie_tui.traces.models.element_types import precision, reference_width, w
 from magpie_tui.traces.models.model import Correction, Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import elements, kind, sizes
 
+_TABLE = 4
+"""A tensor this many times as large as the next is a table that is looked up."""
+
 _NAME = re.compile(r"triton_(poi|red|per)_fused_?(.*?)_?(\d+)?\Z")
 _WEIGHTS: Mapping[str, int] = {
     **dict.fromkeys(("add", "sub", "mul", "div", "neg", "abs", "relu", "mean", "sum"), 1),
@@ -111,11 +114,11 @@ def _calculate(arguments: OperatorArguments) -> Work:
         {"fused_ops": ", ".join(f"aten.{name}" for name in operators), "xnumel": x, "rnumel": r},
         f"FLOP {spelled('x*r*w', numbers)}; bytes: every tensor once, {theirs:.0f} B",
     )
-    return _corrected(work, found, typed or first)
+    return _corrected(work, [(min(count, x * r), name) for count, name in found], typed or first)
 
 
 def _corrected(work: Work, found: list[tuple[int, str]], first: str) -> Work:
-    """Every tensor among the arguments moves once; the reference adds the result of pointwise kernels a second time."""
+    """Every tensor moves once, at most one element a step; the reference adds a pointwise kernel's result again."""
     own = precision(first)
     moved = sum(count * width(name) for count, name in found)
     if moved != moved:
@@ -137,11 +140,15 @@ def _by_bytes(arguments: OperatorArguments) -> Work:
     ]
     if not found:
         raise Unmodelled("no shapes recorded")
+    notes = ["every tensor among the arguments is taken to move once"]
+    ordered = sorted(count for count, _name in found)
+    if len(ordered) > 2 and ordered[-1] > _TABLE * ordered[-2]:
+        notes.append("a tensor far larger than all others is taken for a table of which as much is looked up")
+        found = [(min(count, ordered[-2]), name) for count, name in found]
     moved = sum(count * width(name) for count, name in found)
     if moved != moved:
         raise Unmodelled("the width of a type is not known")
-    note = "every tensor among the arguments is taken to move once, whole"
-    return Work(0, moved, None, {}, f"bytes: every tensor once, {moved:.0f} B", (note,))
+    return Work(0, moved, None, {}, f"bytes: every tensor once, {moved:.0f} B", tuple(notes))
 
 
 MODEL = Model("", "triton", _calculate)

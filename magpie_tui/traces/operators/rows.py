@@ -126,7 +126,14 @@ class _Grouping:
         pseudo = self._pseudo_codes()
         category, categories = self._categories(name, first_kernel, single, pseudo)
         modelled = np.isin(items.how, (How.model, How.backward))
-        wanted = np.array([item.modelled for item in items.pseudo_ops] or [False], np.bool_)
+        wanted = np.array(
+            [
+                item.modelled or (not self._book.upstream and self._book.has_model(item.name, 0, lambda: None))
+                for item in items.pseudo_ops
+            ]
+            or [False],
+            np.bool_,
+        )
         modelled |= (items.pseudo >= 0) & wanted[np.maximum(items.pseudo, 0)]
         leaf_models = np.array([self._book.has_leaf_model(text) for text in self._names] or [False], np.bool_)
         modelled |= (items.how == How.leaf) & leaf_models[name]
