@@ -102,7 +102,12 @@ def run_kernels(mode: str, request: Request, work: Callable[[Preflight, Progress
     from magpie_tui.runs.events import EventWriter
 
     check_place(request.config)
-    preflight = run_preflight(request.config.kernels, baseline=request.baseline)
+    preflight = run_preflight(
+        request.config.kernels,
+        baseline=request.baseline,
+        performance=request.config.performance,
+        profiled=request.settings.timed,
+    )
     if not os.environ.get(layout.DIRECTORY_VARIABLE):
         show_problems(request)
     return run_in_own_process(

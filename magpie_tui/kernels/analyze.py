@@ -9,6 +9,7 @@ from magpie_tui.kernels import recording
 from magpie_tui.kernels.evaluation import Evaluation, Report
 from magpie_tui.kernels.measuring import Timer
 from magpie_tui.kernels.preflight import Preflight
+from magpie_tui.kernels.profiling import profile_kernels
 from magpie_tui.kernels.settings import EvaluationSettings
 from magpie_tui.kernels.states import state_of
 from magpie_tui.workspaces.reports import AnalyzeReport, Extras
@@ -23,6 +24,7 @@ def analyze(
         outcomes = evaluation.evaluate(range(len(config.kernels)))
         timer = Timer(evaluation, outcomes)
         timer.run()
+        profile_kernels(evaluation, outcomes)
         samples = timer.write_samples()
     facts = dict(timer.facts())
     result = AnalyzeReport(

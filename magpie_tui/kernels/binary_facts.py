@@ -277,9 +277,9 @@ def read_binary(path: Path) -> tuple[list[KernelFacts], str | None]:
     if machine == 190 or head[:4] != b"\x7fELF":
         text = _output(["cuobjdump", "--dump-resource-usage", str(path)])
         return (cuda_resources(text), None) if text is not None else ([], "cuobjdump is not installed or failed")
-    text = _output(["cuobjdump", "--dump-resource-usage", str(path)])
-    if text is not None and (found := cuda_resources(text)):
-        return found, None
+    device = cuda_resources(_output(["cuobjdump", "--dump-resource-usage", str(path)]) or "")
+    if device:
+        return device, None
     header, sizes = _output(["readelf", "-h", str(path)]), _output(["size", str(path)])
     library = library_facts(sizes or "", header or "", path.name)
     return ([library], None) if library is not None else ([], "readelf is not installed or failed")

@@ -10,6 +10,7 @@ from magpie_tui.kernels import recording
 from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome, Report
 from magpie_tui.kernels.measuring import Timer
 from magpie_tui.kernels.preflight import Preflight
+from magpie_tui.kernels.profiling import profile_kernels
 from magpie_tui.kernels.ranking import Ranking, confirm, rank
 from magpie_tui.kernels.settings import EvaluationSettings
 from magpie_tui.kernels.states import state_of
@@ -37,6 +38,7 @@ def compare(
         if ranking.chosen is not None:
             timer.confirm(ranking.chosen)
             ranking = _confirmed(timer, outcomes, ranking, baseline, settings)
+        profile_kernels(evaluation, outcomes)
         samples = timer.write_samples()
     facts = dict(timer.facts())
     result = _report(outcomes, ranking, baseline, facts)

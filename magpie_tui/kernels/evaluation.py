@@ -16,6 +16,7 @@ from types import TracebackType
 
 from magpie_tui.configs.kernel_model import Command, KernelConfig, KernelEntry
 from magpie_tui.kernels import checks
+from magpie_tui.kernels.binary_facts import KernelFacts
 from magpie_tui.kernels.commands import CommandStage, child_environment, run_commands
 from magpie_tui.kernels.gate import Candidate, Gate
 from magpie_tui.kernels.judges import Judge, ReferenceTask, find_reference, reference_of_entry
@@ -24,6 +25,7 @@ from magpie_tui.kernels.preflight import Preflight, interpreter_of, memory_limit
 from magpie_tui.kernels.raw import RawBinary, build_raw, is_raw, load_message
 from magpie_tui.kernels.sessions import Harness, HarnessBrokenError
 from magpie_tui.kernels.settings import EvaluationSettings
+from magpie_tui.workspaces.kernel_state import PerformanceResult
 
 Report = Callable[[str, float | None, float | None, str], None]
 """Called with step, done, total and a message."""
@@ -47,6 +49,8 @@ class KernelOutcome:
         candidate: Where it can be called again for timing; None for a program, or when it failed.
         digests: File name to SHA-256 of each source, taken before anything ran.
         binary: What a kernel without a main was compiled to.
+        facts: What its binaries say: registers, spills, shared memory; empty where nothing tells them.
+        profile: What a profiler reported; None when none ran, with ``unprofiled`` saying why.
         timing: Its time; None when it was not timed.
         untimed: Why it was not timed.
     """
@@ -59,6 +63,9 @@ class KernelOutcome:
     candidate: Candidate | None = None
     digests: dict[str, str] = field(default_factory=dict)
     binary: RawBinary | None = None
+    facts: tuple[KernelFacts, ...] = ()
+    profile: PerformanceResult | None = None
+    unprofiled: str | None = None
     timing: Timing | None = None
     untimed: str | None = None
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError
 from magpie_tui.basics.text import printable
 from magpie_tui.configs.kernel_model import Command, KernelEntry
+from magpie_tui.configs.positions import Value
 from magpie_tui.kernels.commands import child_environment
 from magpie_tui.kernels.judges import find_reference, reference_of_entry
+from magpie_tui.kernels.profilers.choose import Choice, asked_backend, choose_here
 from magpie_tui.kernels.raw import is_raw, library_is_there
 from magpie_tui.machine.model import Gpu
 
@@ -52,11 +55,13 @@ class Preflight:
         lacks: Index of a kernel to what it lacks.
         extra_path: Directories of compilers that are installed but not on PATH.
         gpus: GPUs of this machine; None when nobody needed to know.
+        profilers: Index of a kernel to the profiler that serves it, or why there is none.
     """
 
     lacks: dict[int, Lack]
     extra_path: tuple[str, ...] = ()
     gpus: tuple[Gpu, ...] | None = None
+    profilers: Mapping[int, Choice] = field(default_factory=dict)
 
 
 class _Findings:
@@ -83,6 +88,10 @@ class _Findings:
         if tool.path is not None and not tool.on_path:
             self.extra_path[str(tool.path.parent)] = None
         return tool.path is not None
+
+    def program_of(self, entry: KernelEntry, name: str) -> bool:
+        """Say whether a program is there for an entry."""
+        return self.program(name, child_environment(entry))
 
     def module(self, python: str, name: str, environment: dict[str, str]) -> bool:
         """Say whether an interpreter could import a module, without importing it."""
@@ -164,11 +173,19 @@ def uses_harness(entry: KernelEntry, kernels: Sequence[KernelEntry], *, compared
     return compared or find_reference(entry, tuple(kernels)) is not None
 
 
-def run_preflight(kernels: Sequence[KernelEntry], *, baseline: int | None) -> Preflight:
+def run_preflight(
+    kernels: Sequence[KernelEntry],
+    *,
+    baseline: int | None,
+    performance: Mapping[str, Value] | None = None,
+    profiled: bool = True,
+) -> Preflight:
     """Look for what the kernels need.
 
     Args:
         baseline: Index of the baseline of a comparison; None for analyze.
+        performance: The config's section of that name: the profiler it asks for has to be here.
+        profiled: False when nothing is to be profiled.
 
     Raises:
         MachineError: No kernel can be judged here, or the baseline or every candidate of a comparison cannot.
@@ -188,7 +205,21 @@ def run_preflight(kernels: Sequence[KernelEntry], *, baseline: int | None) -> Pr
     if kernels and hopeless:
         lack = lacks[baseline] if baseline is not None and baseline in lacks else lacks[candidates[0]]
         raise MachineError(lack.reason, hint=lack.hint)
-    return Preflight(lacks, tuple(findings.extra_path), findings.gpus)
+    chosen = _profilers(kernels, lacks, performance or {}, findings) if profiled else {}
+    return Preflight(lacks, tuple(findings.extra_path), findings.gpus, chosen)
+
+
+def _profilers(
+    kernels: Sequence[KernelEntry], lacks: Mapping[int, Lack], performance: Mapping[str, Value], findings: _Findings
+) -> dict[int, Choice]:
+    """Choose the profiler of each kernel; GPUs are looked for only where one may be profiled."""
+    asked = asked_backend(performance) is not None
+    found = {}
+    for index, entry in enumerate(kernels):
+        on_gpu = entry.type != "cpp" and (asked or entry.testcase_commands)
+        vendors = sorted(findings.vendors()) if index not in lacks and on_gpu else []
+        found[index] = choose_here(entry, performance, vendors, partial(findings.program_of, entry))
+    return found
 
 
 def memory_limit_bytes(share: float) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from magpie_tui.kernels.evaluation import KernelOutcome
 from magpie_tui.kernels.model import Comparison, StageOutcome
@@ -43,13 +44,19 @@ def _correctness_errors(outcome: KernelOutcome) -> tuple[str, ...]:
 
 
 def _performance(outcome: KernelOutcome) -> tuple[StageState, PerformanceResult | None]:
-    timing = outcome.timing
-    if timing is None or not outcome.judgement.correct:
+    timing, profile = outcome.timing, outcome.profile
+    if not outcome.judgement.correct or (timing is None and profile is None):
         return StageState.SKIPPED, None
-    if timing.median is None:
-        return StageState.FAILED, PerformanceResult(False, (timing.reason or "no time",))
-    name = f"{timing.quantity}_{timing.cache}_median"
-    return StageState.SUCCESS, PerformanceResult(True, summary={name: Metric(timing.median.point / 1e3, "us")})
+    if timing is None or timing.median is None:
+        if profile is not None:
+            return StageState.SUCCESS if profile.success else StageState.FAILED, profile
+        reason = timing.reason if timing is not None else None
+        return StageState.FAILED, PerformanceResult(False, (reason or "no time",))
+    own = {f"{timing.quantity}_{timing.cache}_median": Metric(timing.median.point / 1e3, "us")}
+    if profile is None:
+        return StageState.SUCCESS, PerformanceResult(True, summary=own)
+    # A kernel that has a time was measured; a profiler that failed beside it is told in its errors.
+    return StageState.SUCCESS, replace(profile, success=True, summary={**own, **profile.summary})
 
 
 def errors_of(outcome: KernelOutcome) -> tuple[str, ...]:
@@ -87,6 +94,29 @@ def verdict_of(comparison: Comparison) -> Verdict:
     )
 
 
+def _more(outcome: KernelOutcome) -> dict[str, object]:
+    """Return what upstream has no key for: the change, the build, what binaries and profiler say."""
+    entry, binary = outcome.entry, outcome.binary
+    found: dict[str, object] = {}
+    if entry.change is not None:
+        found["change"] = entry.change
+    if binary is not None:
+        found["build"] = {
+            "binary": str(binary.path),
+            "sha256": binary.digest,
+            "function": binary.function,
+            "options": list(binary.options),
+            "driver": dict(binary.facts),
+        }
+    if outcome.facts:
+        found["binary"] = [item.to_json() for item in outcome.facts]
+    if outcome.profile is not None:
+        found["profile"] = outcome.profile.to_json()
+    elif outcome.unprofiled is not None:
+        found["profile"] = {"success": None, "reason": outcome.unprofiled}
+    return found
+
+
 def state_of(outcome: KernelOutcome, comparison: Comparison | None = None) -> KernelState:
     """Return a kernel's state for the report."""
     compiling, compiling_result = _compiling(outcome.compiled)
@@ -113,6 +143,7 @@ def state_of(outcome: KernelOutcome, comparison: Comparison | None = None) -> Ke
             reason=judgement.reason,
             timing=timing,
             gate=gate,
+            more=_more(outcome),
             verdict=None if comparison is None else verdict_of(comparison),
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from magpie_tui.basics.errors import MachineError
-from magpie_tui.configs.kernel_model import KernelConfig, KernelEntry
+from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.configs.positions import Value
 from magpie_tui.kernels.profilers.model import PROGRAMS, Backend
 
@@ -74,24 +74,24 @@ def choose(entry: KernelEntry, performance: Mapping[str, Value], vendors: Sequen
     return Choice("ncu" if vendor == "NVIDIA" else "rocprof_compute")
 
 
-def require_asked(
-    config: KernelConfig, vendors: Sequence[str], program_is_there: Callable[[str, KernelEntry], bool]
-) -> dict[int, Choice]:
-    """Choose for every kernel; a tool that is not here is a reason, or an error when the config asks for it.
+def choose_here(
+    entry: KernelEntry,
+    performance: Mapping[str, Value],
+    vendors: Sequence[str],
+    program_is_there: Callable[[str], bool],
+) -> Choice:
+    """Choose as ``choose`` does, and see whether the tool is here; if not, that is the reason why there is none.
 
     Raises:
         MachineError: The config asks for a profiler that is not installed.
     """
-    found = {}
-    for index, entry in enumerate(config.kernels):
-        choice = choose(entry, config.performance, vendors)
-        if choice.backend is not None and not program_is_there(PROGRAMS[choice.backend], entry):
-            name = PROGRAMS[choice.backend]
-            if choice.asked:
-                raise MachineError(
-                    f"{name} is not installed (the config asks for it to profile kernel {entry.id})",
-                    hint=f"{_HINTS[choice.backend]}; or --no-perf",
-                )
-            choice = Choice(None, reason=f"{name} not found: {_HINTS[choice.backend]}")
-        found[index] = choice
-    return found
+    choice = choose(entry, performance, vendors)
+    if choice.backend is None or program_is_there(PROGRAMS[choice.backend]):
+        return choice
+    name = PROGRAMS[choice.backend]
+    if choice.asked:
+        raise MachineError(
+            f"{name} is not installed (the config asks for it to profile kernel {entry.id})",
+            hint=f"{_HINTS[choice.backend]}; or --no-perf",
+        )
+    return Choice(None, reason=f"{name} not found: {_HINTS[choice.backend]}")

@@ -180,7 +180,12 @@ def _of_kernels(request: Request, found: list[Obstacle]) -> bool:
         if place != "local":
             reason = f"kernels run on this machine only in this version, not in the environment {place}"
             found.append(Obstacle("environment", reason, "the engine magpie knows other environments"))
-        preflight = run_preflight(config.kernels, baseline=request.baseline)
+        preflight = run_preflight(
+            config.kernels,
+            baseline=request.baseline,
+            performance=config.performance,
+            profiled=request.settings.timed,
+        )
     except MagpieTuiError as error:
         found.append(_of_error("kernels", error))
         return False
