@@ -34,6 +34,16 @@ ACTIONS: tuple[Action, ...] = (
         in_palette=False,
     ),
     Action(
+        "dialog.show_help",
+        "Dialog",
+        "show_help",
+        ("f1", "question_mark"),
+        "show help for the dialog",
+        "Show every key that works in the dialog; where text is typed, F1 does.",
+        "dialog",
+        in_palette=False,
+    ),
+    Action(
         "dialog.focus_next",
         "Dialog",
         "focus_part(1)",

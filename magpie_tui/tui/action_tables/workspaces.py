@@ -38,6 +38,15 @@ ACTIONS: tuple[Action, ...] = (
         label="candidates",
     ),
     _action(
+        "trace",
+        "WorkspacesScreen",
+        "open_trace_of",
+        ("v",),
+        "open the trace of the workspace",
+        "Show the traces of the workspace under the cursor in the place Trace.",
+        label="trace",
+    ),
+    _action(
         "fold",
         "WorkspacesScreen",
         "fold_directory",
@@ -87,6 +96,15 @@ ACTIONS: tuple[Action, ...] = (
         "open the candidates of the workspace",
         "Show the kernels of this workspace in the place Candidates.",
         label="candidates",
+    ),
+    _action(
+        "report_trace",
+        "WorkspaceScreen",
+        "open_trace_of",
+        ("v",),
+        "open the trace of the workspace",
+        "Show the traces of this workspace in the place Trace.",
+        label="trace",
     ),
     _action(
         "next_log",

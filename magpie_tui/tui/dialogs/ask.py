@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.dialogs.base import Dialog
+from magpie_tui.tui.widgets.calm_input import CalmInput
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -42,7 +43,7 @@ class AskDialog(Dialog[str]):
 
     def compose_content(self) -> ComposeResult:
         """The field, the note, what is wrong."""
-        yield Input(self._text, compact=True, select_on_focus=False)
+        yield CalmInput(self._text, select_on_focus=False)
         yield Static(Content(self._note), markup=False, classes="note")
         yield Static(Content(""), markup=False, classes="problem")
 

@@ -70,6 +70,17 @@ class Dialog(Explaining, ModalScreen[Answer], Generic[Answer], inherit_bindings=
         """Close without an answer."""
         self.dismiss(None)
 
+    def action_show_help(self) -> None:
+        """Open the help of the dialog, or close it when this is the help."""
+        from magpie_tui.tui.actions import active_actions
+        from magpie_tui.tui.dialogs.help import HelpDialog
+
+        if isinstance(self, HelpDialog):
+            self.dismiss(None)
+            return
+        focused = "" if self.focused is None else getattr(self.focused, "HELP", "")
+        self.app.push_screen(HelpDialog(active_actions(self), [text for text in (self.HELP, focused) if text]))
+
     def action_focus_part(self, step: int) -> None:
         """Move the focus."""
         if step > 0:

@@ -14,7 +14,7 @@ from magpie_tui.traces.analysis import KernelReport
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.trace_panes import detail_of, listing_name, stage_of_row
 from magpie_tui.tui.screens.trace_recent import remember_trace
-from magpie_tui.tui.screens.trace_state import OPTIONS, VIEWS, WITHOUT_STAGES, TraceChoice, values_of_words
+from magpie_tui.tui.screens.trace_state import OPTIONS, VIEWS, TraceChoice, values_of_words
 from magpie_tui.tui.screens.trace_summary import summary_text
 from magpie_tui.tui.screens.trace_why import why_lines
 from magpie_tui.tui.widgets.table_pane import ENDINGS, check_export_path
@@ -84,8 +84,6 @@ class TraceActs(PlaceScreen):
             return None
         choice = self.choice
         if action in ("next_stage", "previous_stage"):
-            if choice.pane in WITHOUT_STAGES:
-                return "collectives are not told apart by stage"
             return None if self.stages else "the trace has no stages"
         if action == "next_rank":
             if choice.pane == "collectives":

@@ -93,7 +93,7 @@ def answer(query: TraceQuery, number: int, reading: TraceReading) -> Answer:
     if query.kind == "kernels":
         return Answer(number, _kernels(query, traces, reading))
     if query.kind == "collectives":
-        return _collectives(number, traces, reading)
+        return _collectives(query, number, traces, reading)
     return _times(query, number, traces, reading)
 
 
@@ -117,10 +117,10 @@ def _kernels(query: TraceQuery, traces: TraceSet, reading: TraceReading) -> Kern
     return replace(report, ranks=tuple(ranks), selection=selection, gap=replace(report.gap, selection=selection))
 
 
-def _collectives(number: int, traces: TraceSet, reading: TraceReading) -> Answer:
+def _collectives(query: TraceQuery, number: int, traces: TraceSet, reading: TraceReading) -> Answer:
     from magpie_tui.traces.collective_analysis import analyze_collectives
 
-    report = analyze_collectives(traces, reading)
+    report = analyze_collectives(traces, reading, stages=query.stages)
     matched = report.matching.matched
     # What the ranks did one by one is in the matching; without the arrays the app needs no numpy.
     none = cast("npt.NDArray[np.int64]", ())

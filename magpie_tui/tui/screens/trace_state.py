@@ -30,7 +30,6 @@ KINDS: dict[str, QueryKind] = {
     "collectives": "collectives",
 }
 COMMANDS = {"summary": "summary", "kernels": "kernels", "steps": "stages", "gaps": "gaps", "collectives": "collectives"}
-WITHOUT_STAGES = frozenset({"collectives"})
 DEFAULT_TOP_K = 20
 
 SALVAGE = OptionSpec(
@@ -98,7 +97,7 @@ class TraceChoice:
     def query(self) -> TraceQuery:
         """The question to which the pane is the answer."""
         kind = KINDS[self.pane]
-        stages = () if self.stage is None or self.pane in WITHOUT_STAGES else (self.stage,)
+        stages = () if self.stage is None else (self.stage,)
         selection = self.selection if self.pane == "kernels" else Selection()
         return TraceQuery(self.place, kind, stages, selection, self.salvage)
 
@@ -154,7 +153,7 @@ def command_of(choice: TraceChoice, kernels: int = 0, gaps: int = 0) -> Sequence
     words = ["trace", COMMANDS[choice.pane], str(choice.place)]
     if choice.view and choice.view != VIEWS[choice.pane][0 if choice.pane != "steps" else 1]:
         words += ["--view", choice.view]
-    if choice.stage is not None and choice.pane not in WITHOUT_STAGES:
+    if choice.stage is not None:
         words += ["--stage", choice.stage.value]
     if choice.pane == "kernels":
         if kernels > DEFAULT_TOP_K:

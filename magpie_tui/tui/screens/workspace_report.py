@@ -29,7 +29,7 @@ from magpie_tui.tui.screens.workspace_report_files import (
 )
 from magpie_tui.tui.screens.workspace_report_lines import STATUS_STYLES, document_contents, section_contents
 from magpie_tui.tui.screens.workspace_report_panes import Panes
-from magpie_tui.tui.screens.workspaces import why_no_candidates
+from magpie_tui.tui.screens.workspaces import why_no_candidates, why_no_trace
 from magpie_tui.tui.widgets.log_pane import LogPane
 from magpie_tui.tui.widgets.log_view import LogView
 from magpie_tui.tui.widgets.table_pane import TablePane
@@ -74,7 +74,8 @@ class WorkspaceScreen(PlaceScreen):
     HELP = (
         "The report is what magpie-tui workspaces show prints; y copies it, e writes it to a file. [ and ] go through "
         "the panes; in the logs a full stop and a comma go through the files.\n\n"
-        "enter or o opens the kernels of a comparison or an analysis in the place Candidates."
+        "enter or o opens the kernels of a comparison or an analysis in the place Candidates, v the traces of a "
+        "benchmark in the place Trace."
     )
 
     class WorkspaceRead(Message):
@@ -254,6 +255,8 @@ class WorkspaceScreen(PlaceScreen):
             return "the workspace was not read yet"
         if action == "open_candidates":
             return why_no_candidates(self._reading.detail.summary)
+        if action == "open_trace_of":
+            return why_no_trace(self._reading.detail.summary)
         return None
 
     def action_next_pane(self) -> None:
@@ -285,6 +288,10 @@ class WorkspaceScreen(PlaceScreen):
     def action_open_candidates(self) -> None:
         """Show the kernels in the place Candidates."""
         self.magpie.open_in_place("candidates", str(self._path))
+
+    def action_open_trace_of(self) -> None:
+        """Show the traces in the place Trace."""
+        self.magpie.open_in_place("trace", str(self._path))
 
     def action_copy_text(self) -> None:
         """Copy what the pane shows; the report as the command prints it."""

@@ -37,6 +37,8 @@ EMPTY = (
     "Results elsewhere: open the program there, or with  magpie-tui --root DIR"
 )
 WITH_CANDIDATES = ("compare", "analyze")
+TRACES = "traces"
+"""The word among the artifacts of a workspace."""
 
 
 class WorkspacesScreen(PlaceScreen):
@@ -217,6 +219,8 @@ class WorkspacesScreen(PlaceScreen):
         row = self.current()
         if action == "open_candidates":
             return why_no_candidates(None if row is None else row.summary)
+        if action == "open_trace_of":
+            return why_no_trace(None if row is None else row.summary)
         if action == "copy_path" and row is None:
             return "there is no row"
         if action in ("fold_directory", "fold_all") and (self.table.view.sort or self.table.view.filter):
@@ -254,6 +258,12 @@ class WorkspacesScreen(PlaceScreen):
         if row is not None:
             self.magpie.open_in_place("candidates", str(row.path))
 
+    def action_open_trace_of(self) -> None:
+        """Show the traces in the place Trace."""
+        row = self.current()
+        if row is not None:
+            self.magpie.open_in_place("trace", str(row.path))
+
     def action_fold_directory(self) -> None:
         """Fold the directory under the cursor, or that of the workspace under it."""
         row = self.current()
@@ -285,6 +295,15 @@ def why_no_candidates(summary: WorkspaceSummary | None) -> str | None:
         return "a directory has no candidates"
     if summary.kind not in WITH_CANDIDATES:
         return f"a {summary.kind} has no candidates, only compare and analyze have"
+    return None
+
+
+def why_no_trace(summary: WorkspaceSummary | None) -> str | None:
+    """Return why the place Trace cannot show a workspace; None when it can."""
+    if summary is None:
+        return "a directory has no trace"
+    if TRACES not in summary.artifacts:
+        return "no trace lies in this workspace"
     return None
 
 

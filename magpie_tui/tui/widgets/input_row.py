@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.text import printable
+from magpie_tui.tui.widgets.calm_input import CalmInput
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -27,8 +28,7 @@ class InputRow(Horizontal):
     InputRow { height: 1; display: none; }
     InputRow.-open { display: block; }
     InputRow .input-label { width: auto; }
-    InputRow Input { width: 1fr; height: 1; border: none; padding: 0; background: transparent; }
-    InputRow Input:focus { border: none; background: transparent; }
+    InputRow CalmInput, InputRow CalmInput:focus { width: 1fr; background: transparent; }
     InputRow .input-problem { width: auto; max-width: 75%; color: $error; }
     """
 
@@ -61,7 +61,7 @@ class InputRow(Horizontal):
     def compose(self) -> ComposeResult:
         """Label, field, problem."""
         yield Static(markup=False, classes="input-label")
-        yield Input(compact=True, select_on_focus=False)
+        yield CalmInput(select_on_focus=False)
         yield Static(markup=False, classes="input-problem")
 
     def open(self, label: str, text: str = "", placeholder: str = "") -> None:

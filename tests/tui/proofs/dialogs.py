@@ -6,10 +6,11 @@ from magpie_tui.basics.options import OptionSpec
 from magpie_tui.basics.paths import state_directory
 from magpie_tui.tui.dialogs.choice import Choice, ChoiceDialog, ChoiceList
 from magpie_tui.tui.dialogs.form import FormDialog
+from magpie_tui.tui.dialogs.help import HelpDialog
 from magpie_tui.tui.dialogs.viewer import TextDialog
 from magpie_tui.tui.widgets.option_form import ChoiceField
 from magpie_tui.tui.widgets.text_lines import TextLines
-from tests.tui.support import Stage, proves, status
+from tests.tui.support import Stage, proves, screen_text, status
 
 SPECS = (
     OptionSpec("kernels", (), "paths", "Kernel sources."),
@@ -40,6 +41,18 @@ async def _form(stage: Stage) -> tuple[FormDialog, list[tuple[str, ...] | None]]
     await stage.app.push_screen(dialog, answers.append)
     await stage.pilot.pause()
     return dialog, answers
+
+
+@proves("dialog.show_help")
+async def a_dialog_has_help_of_its_own(stage: Stage) -> None:
+    dialog, _answers = await _form(stage)
+    await stage.press()
+    assert isinstance(stage.app.screen, HelpDialog)
+    shown = screen_text(stage.pilot)
+    assert "Take the form as it is" in shown and "Go to Runs" not in shown
+    await stage.pilot.press("question_mark")
+    await stage.pilot.pause()
+    assert stage.app.screen is dialog
 
 
 @proves("dialog.close")

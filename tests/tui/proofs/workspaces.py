@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from textual.widgets import Input
 
 from magpie_tui.basics.paths import state_directory
 from magpie_tui.tui.screens.candidates import CandidatesScreen
+from magpie_tui.tui.screens.trace_view import TraceViewScreen
 from magpie_tui.tui.screens.workspace_report import WorkspaceScreen
 from magpie_tui.tui.screens.workspace_report_view import FileScreen
 from magpie_tui.tui.screens.workspaces import WorkspacesScreen
@@ -18,6 +20,7 @@ from magpie_tui.workspaces.difference import compare_workspaces
 from magpie_tui.workspaces.lines import difference_lines, workspace_lines
 from tests.tui.results_world import ANALYZE, BENCHMARK, COMPARE, OLDER_COMPARE, write_results
 from tests.tui.support import Stage, proves, screen_text, status
+from tests.tui.trace_world import GRAPH
 
 
 def results_of(stage: Stage) -> Path:
@@ -57,6 +60,40 @@ async def copied(stage: Stage) -> str:
     await stage.press()
     await stage.wait(lambda: "characters written" in status(stage.app), "the report")
     return (state_directory() / "copied.txt").read_text(encoding="utf-8")
+
+
+def with_trace(stage: Stage) -> str:
+    """Put a recorded trace into the benchmark; return the benchmark's name below the results."""
+    name = f"old/{BENCHMARK}"
+    traces = results_of(stage) / name / "torch_trace"
+    if not traces.exists():
+        traces.mkdir()
+        shutil.copy(GRAPH, traces / GRAPH.name)
+    return name
+
+
+async def trace_opens(stage: Stage, workspace: Path) -> None:
+    """Press the key; the place Trace shows the workspace."""
+    await stage.press()
+    await stage.wait(lambda: isinstance(stage.app.screen, TraceViewScreen), "the trace")
+    assert isinstance(stage.app.screen, TraceViewScreen) and stage.app.screen.choice.root == workspace
+
+
+@proves("workspaces.trace")
+async def the_trace_of_a_workspace_opens(stage: Stage) -> None:
+    name = with_trace(stage)
+    await tree_on(stage, COMPARE)
+    await stage.press()
+    assert status(stage.app) == "no trace lies in this workspace"
+    await tree_on(stage, name)
+    await trace_opens(stage, results_of(stage) / name)
+
+
+@proves("workspaces.report_trace")
+async def the_trace_of_the_open_workspace_opens(stage: Stage) -> None:
+    name = with_trace(stage)
+    await workspace_on(stage, name)
+    await trace_opens(stage, results_of(stage) / name)
 
 
 @proves("workspaces.compare")
