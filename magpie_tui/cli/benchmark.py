@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,9 +23,10 @@ from magpie_tui.cli.trace import (
     TopK,
     selection_from,
 )
-from magpie_tui.cli.trace_common import Salvage, require_capture, say, say_caveats, say_files
+from magpie_tui.cli.trace_common import Salvage, require_capture, say_caveats, say_files
 
 if TYPE_CHECKING:
+    from magpie_tui.sources.columns import SourceColumns
     from magpie_tui.traces.selection import Selection
 
 app = command_app("Benchmark a served model, or analyze the traces of one (--trace-dir).")
@@ -110,13 +112,36 @@ def benchmark(
             hint="run upstream's `magpie benchmark`, then `magpie-tui benchmark --trace-dir DIR` on its traces",
         )
     selection = selection_from(top_k, start_pct, end_pct, min_duration_us, categories, ignore_categories)
-    if find_kernel_sources or kernel_source_repos:
-        say("warning", "source columns are not available yet; the CSV has upstream's six columns without them")
-    _gap_analysis(trace_dir, output_dir, selection, rank_files=not no_rank_csv, salvage=salvage)
+    repos = [Path(repo) for repo in kernel_source_repos or ()] if find_kernel_sources or kernel_source_repos else None
+    _gap_analysis(trace_dir, output_dir, selection, rank_files=not no_rank_csv, salvage=salvage, repos=repos)
 
 
-def _gap_analysis(trace_dir: Path, output_dir: Path, selection: Selection, *, rank_files: bool, salvage: bool) -> None:
-    """Do what upstream's ``benchmark --trace-dir`` does."""
+def _source_finder(repos: list[Path]) -> Callable[[Sequence[str]], SourceColumns]:
+    """Check the directories now, search them when the kernels are known."""
+    from magpie_tui.sources.columns import source_columns
+    from magpie_tui.sources.find import SourceFinder
+    from magpie_tui.sources.repositories import gather
+
+    repositories = gather(repos)
+
+    def find(names: Sequence[str]) -> SourceColumns:
+        with SourceFinder(repositories) as finder:
+            finder.update()
+            return source_columns(finder, names)
+
+    return find
+
+
+def _gap_analysis(
+    trace_dir: Path,
+    output_dir: Path,
+    selection: Selection,
+    *,
+    rank_files: bool,
+    salvage: bool,
+    repos: list[Path] | None,
+) -> None:
+    """Do what upstream's ``benchmark --trace-dir`` does; with ``repos`` (none for packages alone) it finds sources."""
     from magpie_tui.cli.trace_progress import progress_printer
     from magpie_tui.traces.analysis import run_gap_analysis
     from magpie_tui.traces.gap_files import gap_text
@@ -133,6 +158,7 @@ def _gap_analysis(trace_dir: Path, output_dir: Path, selection: Selection, *, ra
         selection,
         rank_files=rank_files,
         salvage=salvage,
+        find_sources=None if repos is None else _source_finder(repos),
         progress=progress_printer(),
     )
     say_files(run.report.traces, run.report.gap.errors)

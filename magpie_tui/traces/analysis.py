@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import TraceColumns
@@ -20,6 +21,9 @@ from magpie_tui.traces.stages import Assignment, StageReport, assign_work, repor
 from magpie_tui.traces.steps import find_steps
 from magpie_tui.traces.timeline import PartTimeline, Timeline, timelines, upstream_timeline
 from magpie_tui.traces.work import trace_work
+
+if TYPE_CHECKING:
+    from magpie_tui.sources.columns import SourceColumns
 
 __all__ = [
     "GapRun",
@@ -160,12 +164,13 @@ def run_gap_analysis(
     *,
     rank_files: bool = True,
     salvage: bool = False,
+    find_sources: Callable[[Sequence[str]], SourceColumns] | None = None,
     progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> GapRun:
     """Analyze the traces of a directory, file or workspace and write the ``gap_analysis`` directory.
 
-    Nothing is written when no kernel remains.
+    Nothing is written when no kernel remains. ``find_sources`` gives the source columns of the kernels in the list.
 
     Raises:
         UserInputError: No trace is there, the only one can't be read, or an option is out of range.
@@ -177,7 +182,9 @@ def run_gap_analysis(
     report = analyze_kernels(traces, selection, salvage=salvage, progress=progress, cancelled=cancelled)
     directory = gap_directory(trace_dir, output_dir)
     if report.gap.kernels:
-        write_gap_analysis(report, directory, rank_files=rank_files)
+        names = [kernel.name for kernel in report.gap.kernels[: selection.top_k]]
+        sources = find_sources(names) if find_sources is not None else None
+        write_gap_analysis(report, directory, rank_files=rank_files, sources=sources)
     return GapRun(report, directory)
 
 

@@ -6,12 +6,16 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from magpie_tui.traces.arrays import first_places
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.selection import Selected, Selection
 from magpie_tui.traces.shapes import SHAPES_SHOWN, kernel_shapes
+
+if TYPE_CHECKING:
+    from magpie_tui.sources.columns import SourceColumns
 
 CSV_HEADER = ("Name", "Calls", "Self CUDA total (us)", "Avg time (us)", "% Total", "Input Shapes")
 
@@ -118,11 +122,13 @@ def merged(selection: Selection, ranks: Sequence[RankTotals], errors: Sequence[s
     return GapAnalysis(selection, joined, merge_kernels(rank.kernels for rank in joined), tuple(errors))
 
 
-def to_csv(kernels: Sequence[KernelTotal], total_us: float, top_k: int) -> str:
-    """Upstream's six columns with CRLF line ends, two decimals and no units."""
+def to_csv(kernels: Sequence[KernelTotal], total_us: float, top_k: int, sources: SourceColumns | None = None) -> str:
+    """Upstream's six columns with CRLF line ends, two decimals and no units; source columns behind them if given."""
     buffer = io.StringIO()
+    if sources is not None:
+        buffer.write(sources.comment)
     writer = csv.writer(buffer)
-    writer.writerow(CSV_HEADER)
+    writer.writerow((*CSV_HEADER, *sources.header) if sources is not None else CSV_HEADER)
     for kernel in kernels[:top_k]:
         writer.writerow(
             [
@@ -132,6 +138,7 @@ def to_csv(kernels: Sequence[KernelTotal], total_us: float, top_k: int) -> str:
                 f"{kernel.average_us:.2f}",
                 f"{percent(kernel.total_us, total_us):.2f}",
                 "; ".join(kernel.shapes),
+                *(sources.of(kernel.name) if sources is not None else ()),
             ]
         )
     return buffer.getvalue()

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import MachineError
 from magpie_tui.basics.files import create_directory, write_json, write_text
@@ -16,6 +17,9 @@ from magpie_tui.traces import gap_analysis
 from magpie_tui.traces.analysis import KernelReport
 from magpie_tui.traces.ranking import RankedKernel
 from magpie_tui.traces.report import kernels_json
+
+if TYPE_CHECKING:
+    from magpie_tui.sources.columns import SourceColumns
 
 DIRECTORY_NAME = "gap_analysis"
 OUR_CSV_HEADER = (
@@ -52,10 +56,12 @@ def gap_directory(traces: Path, output_dir: Path) -> Path:
     return (workspace or output_dir) / DIRECTORY_NAME
 
 
-def write_gap_analysis(report: KernelReport, directory: Path, *, rank_files: bool = True) -> Path:
+def write_gap_analysis(
+    report: KernelReport, directory: Path, *, rank_files: bool = True, sources: SourceColumns | None = None
+) -> Path:
     """Write all files into ``directory``, taking the place of those of an earlier analysis; return the merged CSV.
 
-    Files that are not ours stay.
+    Files that are not ours stay. Source columns, where given, follow in the merged CSV only.
 
     Raises:
         MachineError: The place cannot be written.
@@ -66,7 +72,7 @@ def write_gap_analysis(report: KernelReport, directory: Path, *, rank_files: boo
     except OSError as error:
         raise _unwritable(directory, error) from error
     try:
-        _fill(report, fresh, directory, rank_files=rank_files)
+        _fill(report, fresh, directory, rank_files=rank_files, sources=sources)
         fresh.chmod(0o755)
         _take_place(fresh, directory)
     except OSError as error:
@@ -84,9 +90,9 @@ def _unwritable(directory: Path, error: OSError) -> MachineError:
     )
 
 
-def _fill(report: KernelReport, fresh: Path, final: Path, *, rank_files: bool) -> None:
+def _fill(report: KernelReport, fresh: Path, final: Path, *, rank_files: bool, sources: SourceColumns | None) -> None:
     gap, top_k = report.gap, report.selection.top_k
-    write_text(fresh / "gap_analysis.csv", gap_analysis.to_csv(gap.kernels, gap.total_us, top_k))
+    write_text(fresh / "gap_analysis.csv", gap_analysis.to_csv(gap.kernels, gap.total_us, top_k, sources))
     if rank_files and len(gap.ranks) > 1:
         for rank in gap.ranks:
             text = gap_analysis.to_csv(rank.kernels, rank.total_us, top_k)

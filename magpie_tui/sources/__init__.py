@@ -1,0 +1,1 @@
+"""Kernel names → what they are, and the source file, test and reference behind them."""
