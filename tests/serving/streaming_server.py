@@ -191,6 +191,7 @@ class Wanted:
     received_ns: int
     label: str
     number: int
+    fault: str | None = None
 
 
 class Answer:
@@ -203,6 +204,7 @@ class Answer:
         self.emits: list[int] = []
         options = server.options
         self.fault: str | None = options.fault if wanted.number % max(1, options.fault_every) == 0 else None
+        self.fault = wanted.fault or self.fault
 
     def usage(self, tokens: int) -> dict[str, object]:
         """Return the usage object."""
@@ -360,6 +362,7 @@ def wanted_of(path: str, body: bytes, headers: dict[str, str], received_ns: int,
         received_ns=received_ns,
         label=headers.get("x-request-id", ""),
         number=number,
+        fault=headers.get("x-fault"),
     )
 
 

@@ -241,10 +241,10 @@ class LoadDriver:
         waiting: deque[_Request] = deque()
         tasks: set[asyncio.Task[None]] = set()
 
-        def start() -> None:
+        def start(now_ns: int) -> None:
             while waiting and (limit is None or len(tasks) < limit) and self._stopping is None:
                 request = waiting.popleft()
-                request.allowed_ns = max(time.perf_counter_ns() if limit is not None else 0, request.scheduled_ns)
+                request.allowed_ns = max(now_ns, request.scheduled_ns)
                 task = asyncio.ensure_future(self._carry_out(request))
                 tasks.add(task)
                 task.add_done_callback(ended)
@@ -252,7 +252,7 @@ class LoadDriver:
         def ended(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
             free_slot.set()
-            start()
+            start(time.perf_counter_ns())
 
         timer = PreciseTimer(asyncio.get_running_loop())
         origin = time.perf_counter_ns()
@@ -263,9 +263,7 @@ class LoadDriver:
                 if self._stopping is not None:
                     break
                 waiting.append(self._new_request(index, item, due))
-                if limit is None or len(tasks) < limit:
-                    waiting[-1].allowed_ns = due
-                start()
+                start(due)
                 self._pool.refill(_OPEN_LOOP_SPARE)
             while tasks or (waiting and self._stopping is None):
                 free_slot.clear()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import re
 import ssl
 import time
 from collections import deque
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 from magpie_tui.serving.load.connection import Connection
 
 CONNECT_TIMEOUT_S = 30.0
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 class CannotConnectError(Exception):
@@ -133,8 +136,7 @@ class ConnectionPool:
 def _reason(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS: {error.reason or error}"
-    if error.strerror:
-        return error.strerror if "Connect call failed" not in error.strerror else error.strerror.split(": ")[-1]
-    # asyncio joins the reasons of several addresses.
-    text = str(error)
-    return "Connection refused" if "Connect call failed" in text else text
+    # asyncio joins the reasons of several addresses, and leaves only their text.
+    several = _NUMBER.search(str(error))
+    number = error.errno or (int(several[1]) if several else None)
+    return os.strerror(number) if number and number > 0 else (error.strerror or str(error))
