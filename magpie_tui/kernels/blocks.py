@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+import struct
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from magpie_tui.kernels.gate import Candidate, later_failure
 from magpie_tui.kernels.judges import InputSet, Judge
-from magpie_tui.kernels.model import Window
-from magpie_tui.kernels.sessions import Session
+from magpie_tui.kernels.model import Fact, Series, Window
+from magpie_tui.kernels.rotation import Rotation, plan_rotation
+from magpie_tui.kernels.sessions import Message, Session
 from magpie_tui.kernels.settings import TimingSettings
+from magpie_tui.kernels.telemetry import CpuWatch
 from magpie_tui.statistics.intervals import median, percentile
 
 TIMER_RESOLUTION_NS = 100
@@ -30,19 +34,39 @@ class WrongWhenTimedError(Exception):
     """An output of a timed call was wrong."""
 
 
+class NoKernelLaunchedError(Exception):
+    """A timed call ran nothing on the device."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """What one block gave.
 
     Attributes:
-        repeats: Calls a window.
-        discarded: Windows not used, by reason.
+        main: The windows that are compared.
+        others: Other quantities and methods of the same process.
+        kernels: Names of what one call ran on the device, in order; empty where no tracer told.
+        telemetry: What the device's sensors said.
+        notes: What could not be done, by the part it concerns.
+        output_bytes: Size of the outputs of one call; None when none was kept.
     """
 
     warm_up: tuple[Window, ...]
-    windows: tuple[Window, ...]
+    main: Series
+    others: tuple[Series, ...] = ()
+    kernels: tuple[str, ...] = ()
+    telemetry: Mapping[str, Fact] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    output_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOutputs:
+    """Outputs of timed calls that are to be checked: by window, their files and the input sets of those calls."""
+
+    files: Mapping[int, list[str]]
+    sets: Mapping[int, list[int]]
     repeats: int
-    discarded: Mapping[str, int]
 
 
 def repeats_for(window: Window, target_ns: float) -> int | None:
@@ -64,14 +88,48 @@ def is_steady(windows: Sequence[Window], spread: float) -> bool:
     return len(last) == 5 and min(last) > 0 and (max(last) - min(last)) / min(last) < spread
 
 
-class BlockRunner:
-    """Runs blocks under one set of settings."""
+Keep = Callable[[Candidate, int, int], dict[int, list[str]]]
+"""Called with the candidate, the number of windows and the calls in each; returns the files of outputs to keep."""
 
-    def __init__(self, settings: TimingSettings, judge: Judge, rng: random.Random, *, timeout_s: float) -> None:
+
+class GpuWindows(Protocol):
+    """What times a warmed-up process on a GPU."""
+
+    def run(
+        self,
+        session: Session,
+        candidate: Candidate,
+        warm_up: Sequence[Window],
+        plan: Rotation,
+        keep: Keep,
+        *,
+        share_s: float,
+    ) -> tuple[Block, KeptOutputs]:
+        """Run the timed windows of a block."""
+        ...
+
+
+class BlockRunner:
+    """Runs blocks under one set of settings.
+
+    Args:
+        gpu: Times on the GPU; None for kernels on a CPU.
+    """
+
+    def __init__(
+        self,
+        settings: TimingSettings,
+        judge: Judge,
+        rng: random.Random,
+        *,
+        timeout_s: float,
+        gpu: GpuWindows | None = None,
+    ) -> None:
         self._settings = settings
         self._judge = judge
         self._rng = rng
         self._timeout_s = timeout_s
+        self._gpu = gpu
         self._repeats: dict[int, int] = {}
         self._target_ns = max(settings.window_s * 1e9, 100.0 * TIMER_RESOLUTION_NS)
 
@@ -82,33 +140,48 @@ class BlockRunner:
             SessionFailedError: The kernel did not answer.
             WrongWhenTimedError: A timed call was wrong.
             BelowTimerResolutionError: The kernel is too fast for the timer.
+            NoKernelLaunchedError: It ran nothing on the device.
             JudgeFailedError: The reference failed.
         """
         name = "control" if control else "timing"
-        with candidate.open(self._judge, log=name, fresh=self._settings.fresh_interpreter) as session:
-            request = {"do": "sets", "inputs": [str(inputs.path) for inputs in sets]}
+        fresh = self._settings.fresh_interpreter and self._gpu is None
+        with candidate.open(self._judge, log=name, fresh=fresh) as session:
+            plan = plan_rotation(sets, self._settings, candidate.loaded, on_gpu=self._gpu is not None)
+            request: Message = {"do": "sets", "inputs": [str(inputs.path) for inputs in sets]}
+            request |= {"rotation": plan.copies, "flush_bytes": plan.flush_bytes}
             session.ask(request, timeout_s=self._timeout_s)
-            warm_up = self._warm_up(session, candidate.index)
+            warm_up = self._warm_up(session, candidate.index, plan.least_repeats)
             repeats = warm_up[-1].repeats
             window_s = max(1e-9, (warm_up[-1].seen_ended - warm_up[-1].seen_started) / 1e9)
-            count = min(self._settings.windows, max(5, int(share_s / window_s)))
-            chosen = sorted({0, self._rng.randrange(count), count - 2, count - 1})
-            keep = {} if candidate.entry.in_place else {window: self._files(repeats) for window in chosen}
-            windows, kept = session.run_windows(count=count, repeats=repeats, keep=keep, timeout_s=self._timeout_s)
+            if self._gpu is not None:
+                block, kept = self._gpu.run(session, candidate, warm_up, plan, self._keep, share_s=share_s)
+            else:
+                count = min(self._settings.windows, max(5, int(share_s / window_s)))
+                files = self._keep(candidate, count, repeats)
+                watch = CpuWatch()
+                windows, of_sets = session.run_windows(
+                    count=count, repeats=repeats, keep=files, timeout_s=self._timeout_s
+                )
+                main = Series("call_time", "perf_counter_ns", plan.state(repeats), tuple(windows))
+                block = Block(tuple(warm_up), main, telemetry=watch.facts())
+                kept = KeptOutputs(files, of_sets, repeats)
         calls_before = sum(window.repeats for window in warm_up)
-        self._check(candidate, sets, {window: (keep[window], kept[window]) for window in kept}, calls_before, repeats)
-        good = tuple(window for window in windows if window.ended > window.started)
-        discarded = {"negative_or_zero_time": len(windows) - len(good)} if len(good) < len(windows) else {}
-        if not good:
-            raise BelowTimerResolutionError("below_timer_resolution: every window lasted 0 ns")
-        return Block(tuple(warm_up), good, repeats, discarded)
+        output_bytes = self._check(candidate, sets, kept, calls_before)
+        return replace(block, main=without_impossible(block.main), output_bytes=output_bytes)
+
+    def _keep(self, candidate: Candidate, count: int, repeats: int) -> dict[int, list[str]]:
+        """Choose the windows whose outputs are checked: the first, a random one, the last two."""
+        if candidate.entry.in_place:
+            return {}
+        chosen = sorted({0, self._rng.randrange(count), count - 2, count - 1})
+        return {window: self._files(repeats) for window in chosen}
 
     def _files(self, repeats: int) -> list[str]:
         return [str(self._judge.path("timed")) for _ in range(2 if repeats > 1 else 1)]
 
-    def _warm_up(self, session: Session, arm: int) -> list[Window]:
+    def _warm_up(self, session: Session, arm: int, least_repeats: int = 1) -> list[Window]:
         """Call until the time of a call is steady; find on the way how many calls make a window."""
-        repeats = self._repeats.get(arm, 1)
+        repeats = self._repeats.get(arm, least_repeats)
         started = time.monotonic()
         windows: list[Window] = []
         calls = 0
@@ -131,23 +204,48 @@ class BlockRunner:
                 return windows
 
     def _check(
-        self,
-        candidate: Candidate,
-        sets: Sequence[InputSet],
-        kept: Mapping[int, tuple[list[str], list[int]]],
-        calls_before: int,
-        repeats: int,
-    ) -> None:
+        self, candidate: Candidate, sets: Sequence[InputSet], kept: KeptOutputs, calls_before: int
+    ) -> int | None:
+        """Check the outputs that were kept; returns the size of the smallest of them in bytes."""
+        sizes: list[int] = []
         self._judge.begin_kernel(candidate.entry)
-        for window, (paths, which) in kept.items():
-            last = calls_before + (window + 1) * repeats
-            for back, (path, number) in enumerate(reversed(list(zip(paths, which, strict=True)))):
+        for window, which in kept.sets.items():
+            last = calls_before + (window + 1) * kept.repeats
+            for back, (path, number) in enumerate(reversed(list(zip(kept.files[window], which, strict=True)))):
                 if not 0 <= number < len(sets):
                     raise WrongWhenTimedError("the process named an input set that it was not given")
+                sizes.append(carried_bytes(Path(path)))
                 answer = self._judge.check(sets[number], Path(path))
                 problem = later_failure(answer, f"call {last - back} of a timed process")
                 if problem is not None:
                     raise WrongWhenTimedError(f"right when checked, wrong when timed: {problem}")
+        return min(sizes, default=None)
+
+
+def carried_bytes(path: Path) -> int:
+    """Return the bytes of the tensors in a file that the harness wrote: all but the header; 0 when it is not there."""
+    try:
+        with path.open("rb") as file:
+            (header,) = struct.unpack(">Q", file.read(8))
+            return max(0, path.stat().st_size - 8 - int(header))
+    except (OSError, struct.error):
+        return 0
+
+
+def without_impossible(series: Series) -> Series:
+    """Return a series without the windows whose time is zero or negative, which are counted instead.
+
+    Raises:
+        BelowTimerResolutionError: No window is left.
+    """
+    good = tuple(window for window in series.windows if series.time_ns(window) > 0)
+    lost = len(series.windows) - len(good)
+    if lost and not good:
+        raise BelowTimerResolutionError("below_timer_resolution: every window lasted 0 ns")
+    if not lost:
+        return series
+    discarded = {**series.discarded, "negative_or_zero_time": lost}
+    return replace(series, windows=good, discarded=discarded)
 
 
 def clocks_disagree(windows: Sequence[Window], settings: TimingSettings) -> str | None:

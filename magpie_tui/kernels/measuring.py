@@ -11,12 +11,17 @@ from magpie_tui.basics.json_strict import dumps
 from magpie_tui.kernels import checks
 from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome, digests_of
 from magpie_tui.kernels.gate import Candidate
+from magpie_tui.kernels.gpu_windows import GpuTiming
 from magpie_tui.kernels.judges import JudgeFailedError
 from magpie_tui.kernels.model import GateCheck, Judgement
+from magpie_tui.kernels.physical_floor import floor_ns, peaks_of
 from magpie_tui.kernels.preflight import last_level_cache_bytes
-from magpie_tui.kernels.ranking import timing_of
+from magpie_tui.kernels.ranking import second_method
 from magpie_tui.kernels.sessions import HarnessBrokenError
+from magpie_tui.kernels.shapes import points_of, points_of_run, weights_of
+from magpie_tui.kernels.telemetry import GpuSampler
 from magpie_tui.kernels.timing import Measurement, Schedule, sample_rows
+from magpie_tui.kernels.timings import cache_of, method_of, quantity_of, timing_of
 
 SAMPLES_NAME = "samples.jsonl"
 
@@ -35,13 +40,16 @@ def why_not_timed(outcome: KernelOutcome, *, wanted: bool) -> str | None:
 
 
 class Timer:
-    """Times kernels of one run in one schedule."""
+    """Times kernels of one run: those of a comparison in one schedule, others one by one. Close it."""
 
     def __init__(self, evaluation: Evaluation, outcomes: Sequence[KernelOutcome]) -> None:
         self._evaluation = evaluation
         self.measurement = Measurement()
+        self._measurements: dict[int, Measurement] = {}
         self._outcomes = {outcome.index: outcome for outcome in outcomes}
-        self._schedule: Schedule | None = None
+        self._schedules: list[Schedule] = []
+        self._sampler: GpuSampler | None = None
+        self._floor_note: str | None = None
         wanted = evaluation.settings.timed
         for outcome in outcomes:
             outcome.untimed = why_not_timed(outcome, wanted=wanted)
@@ -54,10 +62,11 @@ class Timer:
         """Whether the kernels ran on a GPU."""
         return any(candidate.loaded.get("device") == "cuda" for candidate in self._candidates)
 
-    def _task_outcome(self) -> KernelOutcome:
-        """Return the kernel whose reference makes the inputs of all."""
-        index = self._evaluation.baseline
-        return self._outcomes[self._candidates[0].index if index is None else index]
+    def close(self) -> None:
+        """End the process that reads the device's sensors."""
+        if self._sampler is not None:
+            self._sampler.close()
+            self._sampler = None
 
     def run(self) -> None:
         """Time the kernels; in a comparison only when the baseline and a candidate can be timed."""
@@ -68,65 +77,108 @@ class Timer:
                 missing = "the baseline" if baseline not in indices else "every candidate"
                 self._outcomes[candidate.index].untimed = f"no_performance_data: {missing} has no time to compare with"
             return
-        groups = [self._candidates] if baseline is not None else [[candidate] for candidate in self._candidates]
-        for group in groups:
-            self._time(group)
+        if self.on_gpu:
+            self._sampler = GpuSampler(self._evaluation.exchange)
+        try:
+            if baseline is not None:
+                self._time(self._candidates, self.measurement)
+            else:
+                for candidate in self._candidates:
+                    self._time([candidate], Measurement())
+        finally:
+            self.close()
         self._take_back()
 
-    def _time(self, candidates: Sequence[Candidate]) -> None:
+    def _time(self, candidates: Sequence[Candidate], measurement: Measurement) -> None:
         evaluation = self._evaluation
-        entry = self._outcomes[candidates[0].index].entry if evaluation.baseline is None else self._task_outcome().entry
+        baseline = evaluation.baseline
+        index = candidates[0].index if baseline is None else baseline
+        entry = self._outcomes[index].entry
+        self._measurements |= {candidate.index: measurement for candidate in candidates}
         task = evaluation.reference_for(entry)
         if task is None:
             return
-        self._schedule = Schedule(
-            evaluation.settings.timing,
-            evaluation.judge_of(task),
-            baseline=evaluation.baseline,
-            rng=evaluation.rng,
-            timeout_s=evaluation.timeout_s(entry),
-            on_gpu=self.on_gpu,
-            progress=lambda step, done, total: evaluation.report(step, done, total, ""),
-        )
-        self._guarded(candidates, lambda schedule: schedule.run(candidates, self.measurement))
+        points = points_of(entry) if baseline is None else points_of_run(evaluation.config.kernels, baseline)
+        if points:
+            measurement.shapes = tuple(point.id for point in points)
+            measurement.weights = weights_of(points)
+        judge = evaluation.judge_of(task)
+        timeout_s = evaluation.timeout_s(entry)
+        gpu = GpuTiming(evaluation.settings.timing, judge, timeout_s, self._sampler) if self.on_gpu else None
+        self._schedules = [
+            Schedule(
+                evaluation.settings.timing,
+                judge,
+                baseline=baseline,
+                rng=evaluation.rng,
+                timeout_s=timeout_s,
+                gpu=gpu,
+                shape=point,
+                progress=_progress(evaluation, "" if point is None else point.id),
+            )
+            for point in (points or (None,))
+        ]
+        self._guarded(candidates, measurement, lambda schedule: schedule.run(candidates, measurement))
+        self._set_floors(measurement)
 
-    def _guarded(self, candidates: Sequence[Candidate], work: Callable[[Schedule], None]) -> None:
-        """Run ``work(schedule)``; when the reference or the harness fails, the kernels stay correct and untimed."""
-        if self._schedule is None:
-            return
+    def _guarded(
+        self, candidates: Sequence[Candidate], measurement: Measurement, work: Callable[[Schedule], None]
+    ) -> None:
+        """Run ``work`` for every point; when the reference or the harness fails, the kernels stay correct, untimed."""
         try:
-            work(self._schedule)
+            for schedule in self._schedules:
+                work(schedule)
         except (JudgeFailedError, HarnessBrokenError) as error:
             for candidate in candidates:
-                self.measurement.untimed.setdefault(candidate.index, f"resource: {error}")
+                measurement.untimed.setdefault(candidate.index, f"resource: {error}")
+
+    def _set_floors(self, measurement: Measurement) -> None:
+        """Set the times that this device cannot beat; an unknown device has none, and the report says so."""
+        loaded = self._loaded()
+        name = loaded.get("device_name")
+        peaks = peaks_of(str(name)) if self.on_gpu and name else None
+        if peaks is None:
+            device = name or "a CPU"
+            self._floor_note = f"not applied: no theoretical peaks are known for {device}"
+            return
+        self._floor_note = f"{peaks.bytes_per_s / 1e12:g} TB/s ({peaks.source})"
+        caches = loaded.get("caches")
+        cache = caches.get("total_bytes") if isinstance(caches, Mapping) else None
+        for shape, size in measurement.output_bytes.items():
+            measurement.floors_ns[shape] = floor_ns(peaks, output_bytes=size, cache_bytes=cache)
+
+    def _loaded(self) -> Mapping[str, object]:
+        return next((candidate.loaded for candidate in self._candidates if candidate.loaded), {})
 
     def confirm(self, chosen: int) -> None:
         """Run fresh replicates of the baseline and the chosen candidate."""
         wanted = (self._evaluation.baseline, chosen)
         candidates = [candidate for candidate in self._candidates if candidate.index in wanted]
-        count = max(self._evaluation.settings.timing.fewest_replicates, self._replicates(chosen))
-        self._guarded(
-            candidates, lambda schedule: schedule.run(candidates, self.measurement, phase="confirm", count=count)
-        )
+        timing = self._evaluation.settings.timing
+        count = max(timing.fewest_replicates, min(timing.fewest_for_small, self._replicates(chosen)))
+        if self.on_gpu:
+            self._sampler = GpuSampler(self._evaluation.exchange)
+        try:
+            self._guarded(
+                candidates,
+                self.measurement,
+                lambda schedule: schedule.run(candidates, self.measurement, phase="confirm", count=count),
+            )
+        finally:
+            self.close()
         self._take_back()
 
     def _replicates(self, chosen: int) -> int:
-        """Return how many replicates the confirmation gets: as many as the choice had, up to ten."""
-        return min(10, len(self.measurement.medians(chosen, phase="choose")))
-
-    def cache_state(self) -> str:
-        """Return ``cold`` when the rotated inputs are three times the last-level cache, else ``warm``."""
-        cache = last_level_cache_bytes()
-        size = self.measurement.facts.get("input_bytes")
-        if self.on_gpu or cache is None or not isinstance(size, int):
-            return "warm"
-        return "cold" if size >= 3 * cache else "warm"
+        """Return how many replicates the choice had, at the point with the fewest."""
+        shapes = self.measurement.shapes
+        return min(len(self.measurement.medians(chosen, phase="choose", shape=shape)) for shape in shapes)
 
     def _take_back(self) -> None:
         """Set the timings, and let kernels that failed while they were timed lose their state ``correct``."""
         for candidate in self._candidates:
             outcome = self._outcomes[candidate.index]
-            failure = self.measurement.failed.get(candidate.index)
+            measurement = self._measurements.get(candidate.index, self.measurement)
+            failure = measurement.failed.get(candidate.index)
             if failure is not None:
                 word, reason = failure
                 found = checks.check("G14", "fail", reason)
@@ -134,18 +186,17 @@ class Timer:
                 outcome.judgement = Judgement(word, reason, checks=replaced)
                 outcome.timing, outcome.untimed = None, "it failed while it was timed"
                 continue
-            outcome.timing = timing_of(
-                self.measurement, candidate.index, self._evaluation.settings.timing, cache=self.cache_state()
-            )
-            self._finish_checks(outcome, candidate.index)
+            outcome.timing = timing_of(measurement, candidate.index, self._evaluation.settings.timing)
+            self._finish_checks(outcome, measurement)
 
-    def _finish_checks(self, outcome: KernelOutcome, index: int) -> None:
-        """G1 and G18 need what was seen while timing."""
+    def _finish_checks(self, outcome: KernelOutcome, measurement: Measurement) -> None:
+        """Finish the checks that need what was seen while timing: identity, clocks, plausibility."""
+        index = outcome.index
         if digests_of(outcome.entry) != outcome.digests:
             reason = "a source file changed while the kernel was judged or timed"
             outcome.judgement = Judgement("invalid", reason, checks=outcome.judgement.checks, ours=True)
             return
-        untimed = self.measurement.untimed.get(index)
+        untimed = measurement.untimed.get(index)
         if untimed is None:
             clocks = checks.check("G18", "pass", "windows by the process's stamps agree with the parent's clock")
         else:
@@ -154,10 +205,11 @@ class Timer:
 
     def write_samples(self) -> list[Path]:
         """Write every window to ``samples.jsonl``; returns the files written."""
-        if not self.measurement.replicates:
-            return []
         ids = {index: outcome.entry.id for index, outcome in self._outcomes.items()}
-        rows = sample_rows(self.measurement, ids)
+        distinct = list({id(item): item for item in (*self._measurements.values(), self.measurement)}.values())
+        rows = [row for item in distinct for row in sample_rows(item, ids)]
+        if not rows:
+            return []
         path = self._evaluation.workspace / SAMPLES_NAME
         write_text(path, "".join(dumps(row, indent=None) + "\n" for row in rows), durable=True)
         return [path]
@@ -165,24 +217,44 @@ class Timer:
     def facts(self) -> Mapping[str, object]:
         """Return how the kernels were timed."""
         settings = self._evaluation.settings.timing
-        loaded = next((candidate.loaded for candidate in self._candidates if candidate.loaded), {})
+        loaded = self._loaded()
+        measured = [item for item in self._measurements.values() if item.replicates] or [self.measurement]
+        first = measured[0]
+        ended = list(dict.fromkeys(item.ended() for item in measured if item.replicates))
+        fresh = settings.fresh_interpreter and not self.on_gpu
         return {
-            "quantity": "call_time",
-            "cache": self.cache_state(),
+            "quantity": quantity_of(first),
+            "cache": cache_of(first),
+            "method": method_of(first),
+            "reduction": first.reduction if method_of(first) == "device_stamps" else None,
+            "second_method": second_method(first),
             "quick": self._evaluation.settings.quick,
-            "process_start": "new interpreter" if settings.fresh_interpreter else "fork",
+            "process_start": "new interpreter" if fresh else "fork",
             "budget_s_per_arm": settings.arm_budget_s(on_gpu=self.on_gpu),
-            "elapsed_s": round(self.measurement.elapsed_s, 3),
-            "ended_by": self.measurement.ended_by if self.measurement.replicates else None,
+            "elapsed_s": round(sum(item.elapsed_s for item in {id(item): item for item in measured}.values()), 3),
+            "ended_by": ended[0] if len(ended) == 1 else (", ".join(map(str, ended)) or None),
             "threads": self._evaluation.threads,
             "device": loaded.get("device_name") or loaded.get("device"),
             "torch": loaded.get("torch"),
             "timer": "perf_counter_ns",
-            "last_level_cache_bytes": last_level_cache_bytes(),
+            "last_level_cache_bytes": self._cache_bytes(),
+            "caches": loaded.get("caches"),
+            "physical_floor": self._floor_note,
             "window_s": settings.window_s,
             "order": "mirrored blocks (A B ... B A), first order drawn",
-            **self.measurement.facts,
+            **first.facts,
         }
+
+    def _cache_bytes(self) -> int | None:
+        caches = self._loaded().get("caches")
+        if isinstance(caches, Mapping):
+            total = caches.get("total_bytes")
+            return total if isinstance(total, int) else None
+        return last_level_cache_bytes()
+
+
+def _progress(evaluation: Evaluation, shape: str) -> Callable[[str, float, float], None]:
+    return lambda step, done, total: evaluation.report(step, done, total, shape)
 
 
 def _with(all_checks: Sequence[GateCheck], found: GateCheck) -> tuple[GateCheck, ...]:

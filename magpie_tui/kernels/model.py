@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from magpie_tui.statistics.intervals import Interval
+from magpie_tui.kernels.dispatches import Dispatch, device_span_ns, device_sum_ns
+from magpie_tui.statistics.intervals import Interval, median
 
 Fact = None | bool | int | float | str | list["Fact"] | dict[str, "Fact"]
 """A value of a report: what JSON can say."""
@@ -98,6 +99,8 @@ class Window:
         started, ended: Read in the child around the calls.
         seen_started, seen_ended: Read in the parent when the child's marks arrived.
         repeats: Calls inside.
+        dispatches: What ran on the device, for a traced window.
+        event_ns: Time between two events around the call, for such a window.
     """
 
     started: int
@@ -105,6 +108,8 @@ class Window:
     seen_started: int
     seen_ended: int
     repeats: int
+    dispatches: tuple[Dispatch, ...] | None = None
+    event_ns: float | None = None
 
     @property
     def per_call_ns(self) -> float:
@@ -117,6 +122,43 @@ class Window:
         return (self.seen_ended - self.seen_started) / self.repeats
 
 
+Quantity = Literal["device_time", "call_time"]
+Reduction = Literal["sum", "span"]
+Method = Literal["device_stamps", "event_pairs", "perf_counter_ns", "graph_replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Timed windows of one block: one quantity, one method.
+
+    Attributes:
+        cache: ``cold`` or ``warm``.
+        windows: In the order of time.
+        offset_ns: What an event pair shows with nothing in it; taken off every window.
+        discarded: Windows not used, by reason.
+    """
+
+    quantity: Quantity
+    method: Method
+    cache: str
+    windows: tuple[Window, ...]
+    offset_ns: float = 0.0
+    discarded: Mapping[str, int] = field(default_factory=dict)
+
+    def times_ns(self, reduction: Reduction = "sum") -> list[float]:
+        """Return the time of one call in every window, in ns."""
+        return [self.time_ns(window, reduction) for window in self.windows]
+
+    def time_ns(self, window: Window, reduction: Reduction = "sum") -> float:
+        """Return the time of one call in a window of this series, derived from its raw stamps."""
+        if self.method == "device_stamps" and window.dispatches is not None:
+            span = device_span_ns(window.dispatches) if reduction == "span" else None
+            return device_sum_ns(window.dispatches) if span is None else span
+        if self.method == "event_pairs" and window.event_ns is not None:
+            return window.event_ns - self.offset_ns
+        return window.per_call_ns
+
+
 @dataclass(frozen=True, slots=True)
 class Replicate:
     """One block of one arm: a process of its own.
@@ -124,12 +166,14 @@ class Replicate:
     Attributes:
         arm: Index of the kernel in the config; for the A/A control that of the baseline.
         control: The block belongs to the A/A control.
-        number: Which replicate, from 0; blocks of one number belong together.
+        number: Which replicate, from 0; blocks of one number and shape belong together.
         position: Place of the block in the order of its replicate.
         phase: ``choose`` or ``confirm``.
-        warm_up, windows: Windows in the order of time.
-        median_ns, seen_median_ns: Time of one call by the child's and by the parent's clock.
-        discarded: Windows not used, by reason.
+        warm_up: Windows in the order of time; never used.
+        main: What is compared.
+        others: Other quantities and methods of the same process: what is shown, and what cross-checks ``main``.
+        shape: Point of the shape grid; empty without a grid.
+        telemetry: What the device's sensors said during the block.
     """
 
     arm: int
@@ -138,10 +182,21 @@ class Replicate:
     position: int
     phase: Literal["choose", "confirm"]
     warm_up: tuple[Window, ...]
-    windows: tuple[Window, ...]
-    median_ns: float
-    seen_median_ns: float
-    discarded: Mapping[str, int] = field(default_factory=dict)
+    main: Series
+    others: tuple[Series, ...] = ()
+    shape: str = ""
+    telemetry: Mapping[str, Fact] = field(default_factory=dict)
+
+    def median_ns(self, reduction: Reduction = "sum") -> float:
+        """Median time of a call by the first method."""
+        return median(self.main.times_ns(reduction))
+
+    def second_ns(self) -> float | None:
+        """Median by the second method: event pairs beside device stamps, else the parent's clock; None without one."""
+        if self.main.method == "device_stamps":
+            pairs = next((item for item in self.others if item.method == "event_pairs"), None)
+            return median(pairs.times_ns()) if pairs is not None and pairs.windows else None
+        return median([window.seen_per_call_ns for window in self.main.windows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +204,16 @@ class Timing:
     """The time of one kernel.
 
     Attributes:
-        quantity: ``call_time``: from the start of a call to the completion of its work, launch cost included.
+        quantity: ``call_time``: from the start of a call to the completion of its work, launch cost included;
+            ``device_time``: what the kernels of one call take on the device.
         cache: ``warm`` or ``cold``.
-        median: Median over replicates of the block medians, in ns, with its interval; None when there is none.
+        median: Median over replicates of the block medians, in ns, with its interval; None when there is none. Over
+            several shapes their weighted geometric mean, without an interval.
         spread: min, p5, median, p95, max over all timed windows, in ns.
         replicates, windows: How many there are.
         reason: Why there is no median.
         facts: How it was timed.
+        shapes: With a shape grid: point to its own timing.
     """
 
     quantity: str
@@ -166,13 +224,14 @@ class Timing:
     windows: int = 0
     reason: str | None = None
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    shapes: Mapping[str, Timing] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object; times in µs."""
         bounds = None
         if self.median is not None and self.median.low is not None and self.median.high is not None:
             bounds = [self.median.low / 1e3, self.median.high / 1e3]
-        return {
+        values: dict[str, object] = {
             "quantity": self.quantity,
             "cache": self.cache,
             "median_us": None if self.median is None else self.median.point / 1e3,
@@ -184,6 +243,9 @@ class Timing:
             "reason": self.reason,
             **self.facts,
         }
+        if self.shapes:
+            values["shapes"] = [{"shape": name, **item.to_json()} for name, item in self.shapes.items()]
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +258,8 @@ class Comparison:
         rank: Shared by candidates that cannot be told apart; None when it is not ranked.
         confirmed: Ratio over fresh replicates, for the candidate that was chosen.
         needed: About how many replicates would settle an inconclusive verdict.
+        shapes: With a shape grid: point to its own comparison.
+        facts: What else stands behind the verdict.
     """
 
     word: ComparisonWord
@@ -204,3 +268,11 @@ class Comparison:
     rank: int | None = None
     confirmed: Interval | None = None
     needed: int | None = None
+    shapes: Mapping[str, Comparison] = field(default_factory=dict)
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    @property
+    def worst_shape(self) -> str | None:
+        """Point with the lowest ratio; None without a shape grid."""
+        known = {name: item.ratio.point for name, item in self.shapes.items() if item.ratio is not None}
+        return min(known, key=lambda name: known[name]) if known else None

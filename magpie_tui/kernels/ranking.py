@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from magpie_tui.kernels.model import Comparison, ComparisonWord, Timing, Window
+from magpie_tui.kernels.model import Comparison, ComparisonWord, Fact, Timing
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.timing import Measurement, Phase, log_ratios, paired
-from magpie_tui.statistics.intervals import Interval, median_interval, percentile, ratio_interval
-from magpie_tui.statistics.samples import SampleShape, check_shape, reasons_against_a_claim
+from magpie_tui.kernels.timings import method_of, shape_of
+from magpie_tui.statistics.intervals import Interval, median, ratio_interval, weighted_log_ratios
+from magpie_tui.statistics.samples import reasons_against_a_claim
 from magpie_tui.statistics.verdicts import (
     Margin,
     judge,
@@ -18,10 +19,6 @@ from magpie_tui.statistics.verdicts import (
     replicates_needed,
     simultaneous_ratio_intervals,
 )
-
-LARGEST_DISCARD = 0.05
-"""Share of discarded windows above which an arm has no time."""
-
 
 LARGEST_EQUIVALENCE = 0.05
 """Margin above which nothing is called equivalent, however the margin came about."""
@@ -50,58 +47,197 @@ class Ranking:
     reason: str | None
 
 
-def timed_windows(measurement: Measurement, arm: int, *, phase: Phase = "choose") -> list[Window]:
-    """Return all timed windows of an arm in the order of time, without those of the A/A control."""
-    return [
-        window
-        for item in measurement.replicates
-        if item.arm == arm and not item.control and item.phase == phase
-        for window in item.windows
-    ]
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """The log ratios of one candidate: at every point, and combined over the points that count."""
+
+    index: int
+    shapes: Mapping[str, Sequence[float]]
+    combined: Sequence[float] | None
 
 
-def shape_of(measurement: Measurement, arm: int) -> SampleShape:
-    """Run the shape checks over the samples of an arm."""
-    return check_shape([window.per_call_ns for window in timed_windows(measurement, arm)])
+class _Comparer:
+    """Compares the arms of one measurement with its baseline."""
+
+    def __init__(
+        self,
+        measurement: Measurement,
+        baseline: int,
+        settings: TimingSettings,
+        timings: Mapping[int, Timing],
+        phase: Phase = "choose",
+    ) -> None:
+        self.measurement = measurement
+        self.baseline = baseline
+        self.settings = settings
+        self.timings = timings
+        self.phase: Phase = phase
+        self.counted = [name for name in measurement.shapes if measurement.weights.get(name)]
+        self.weights = [measurement.weights[name] for name in self.counted]
+
+    def arm(self, index: int, *, control: bool = False, second: bool = False) -> _Arm:
+        """Return the log ratios of an arm, or of the A/A control."""
+        shapes = {
+            name: log_ratios(
+                self.measurement,
+                self.baseline,
+                index,
+                phase=self.phase,
+                control=control,
+                second=second,
+                shape=name,
+            )
+            for name in self.measurement.shapes
+        }
+        return _Arm(index, shapes, self._combined(shapes))
+
+    def _combined(self, shapes: Mapping[str, Sequence[float]]) -> list[float] | None:
+        """Combine the points that count, replicate by replicate; None when one of them has no time."""
+        if not self.counted or any(not shapes[name] for name in self.counted):
+            return None
+        # Every point is measured by processes of its own, so which replicates meet does not matter.
+        fewest = min(len(shapes[name]) for name in self.counted)
+        return weighted_log_ratios([list(shapes[name])[:fewest] for name in self.counted], self.weights)
+
+    def floor(self, shapes: Sequence[str]) -> float:
+        """Return the smallest margin: lower for device stamps of kernels that are long enough."""
+        settings = self.settings
+        if method_of(self.measurement) != "device_stamps":
+            return settings.margin
+        for name in shapes:
+            medians = self.measurement.medians(self.baseline, phase=self.phase, shape=name)
+            if not medians or median(list(medians.values())) < settings.stamps_margin_from_s * 1e9:
+                return settings.margin
+        return settings.stamps_margin
+
+    def margin(self) -> Margin:
+        """Return the margin of the combined ratios."""
+        control = self.arm(self.baseline, control=True).combined
+        interval = ratio_interval(control, self.settings.confidence) if control else None
+        return margin_from_control(interval, floor=self.floor(self.counted))
+
+    def compare(self, arm: _Arm, interval: Interval, margin: Margin) -> Comparison:
+        """Judge one candidate over all points."""
+        values = list(arm.combined or [])
+        if not margin.verdicts_allowed:
+            return Comparison("invalid", interval, margin.reason, shapes=self._at_points(arm))
+        whole = self._judge(arm, interval, values, margin, self.counted)
+        points = self._at_points(arm)
+        if not points:
+            return whole
+        opposite = "faster" if whole.word == "slower" else "slower"
+        against = [name for name, item in points.items() if item.word == opposite]
+        whole = replace(whole, shapes=points)
+        if whole.word in ("suspect", "invalid") or not against:
+            return whole
+        where = ", ".join(against)
+        return replace(whole, word="mixed", reason=f"{opposite} at {where}", needed=None)
+
+    def _at_points(self, arm: _Arm) -> dict[str, Comparison]:
+        """Judge every point of a shape grid by itself, corrected for the number of points."""
+        if self.measurement.shapes == ("",):
+            return {}
+        known = [name for name, values in arm.shapes.items() if values]
+        intervals = simultaneous_ratio_intervals([arm.shapes[name] for name in known], self.settings.confidence)
+        control = self.arm(self.baseline, control=True)
+        points = {}
+        for name in arm.shapes:
+            if name not in known:
+                found = self.timings[arm.index].shapes.get(name)
+                points[name] = Comparison("invalid", None, found.reason if found else "no time at this point")
+                continue
+            own = control.shapes[name]
+            shown = ratio_interval(own, self.settings.confidence) if own else None
+            margin = margin_from_control(shown, floor=self.floor([name]))
+            interval = intervals[known.index(name)]
+            if margin.verdicts_allowed:
+                points[name] = self._judge(arm, interval, arm.shapes[name], margin, [name])
+            else:
+                points[name] = Comparison("invalid", interval, margin.reason)
+        return points
+
+    def _judge(
+        self, arm: _Arm, interval: Interval, values: Sequence[float], margin: Margin, shapes: Sequence[str]
+    ) -> Comparison:
+        """Return the verdict for one interval, with everything that forbids a claim."""
+        word: ComparisonWord = judge(interval, margin.value)
+        if word in ("faster", "slower"):
+            reason = self._against(arm.index, interval, shapes)
+            if reason is not None:
+                needed = self.settings.fewest_for_small if "replicates" in reason else None
+                return Comparison("inconclusive", interval, reason, needed=needed)
+        if word == "faster":
+            doubt, facts = self._doubt(arm, interval, shapes)
+            if doubt is not None:
+                return Comparison("suspect", interval, doubt, facts=facts)
+            return Comparison(word, interval, facts=facts)
+        if word == "equivalent" and margin.value > LARGEST_EQUIVALENCE:
+            noise = f"too noisy to call it equivalent: the baseline differs from itself by up to {margin.value:.1%}"
+            return Comparison("inconclusive", interval, noise)
+        needed = replicates_needed(values, margin.value, self.settings.confidence) if word == "inconclusive" else None
+        reason = None
+        if word == "inconclusive" and margin.value > margin.floor:
+            reason = f"the baseline differs from itself by up to {margin.value:.1%}, so nothing smaller can be claimed"
+        return Comparison(word, interval, reason, needed=needed)
+
+    def _against(self, index: int, interval: Interval, shapes: Sequence[str]) -> str | None:
+        """Return what forbids the claim of a difference, or None."""
+        found = []
+        for name in shapes:
+            ours, theirs = (shape_of(self.measurement, arm, name) for arm in (self.baseline, index))
+            found += [f"{reason} (at {name})" if name else reason for reason in reasons_against_a_claim(ours, theirs)]
+        size = max(interval.point, 1.0 / interval.point) - 1.0
+        if size < self.settings.small_claim and interval.n < self.settings.fewest_for_small:
+            least = self.settings.fewest_for_small
+            small = f"a difference below {self.settings.small_claim:.0%}"
+            found.append(f"{small} needs {least} replicates, and there are {interval.n}")
+        return "; ".join(found) or None
+
+    def _doubt(self, arm: _Arm, interval: Interval, shapes: Sequence[str]) -> tuple[str | None, dict[str, Fact]]:
+        """Say why a speed-up is not believed: too good, and a second method does not agree; or faster than light."""
+        below = [name for name in shapes if self._below_floor(arm.index, name)]
+        if below:
+            where = f" at {below[0]}" if below[0] else ""
+            return f"its time is below what the device can do{where}", {}
+        if interval.point <= self.settings.largest_ratio:
+            return None, {}
+        second = self.arm(arm.index, second=True)
+        values = [value for name in shapes for value in second.shapes[name]]
+        beyond = f"a ratio above {self.settings.largest_ratio:g}"
+        if not values or any(not second.shapes[name] for name in shapes):
+            return f"{beyond}, and no second method could time both", {}
+        if len(shapes) > 1:
+            values = list(second.combined or values)
+        seen = ratio_interval(values, self.settings.confidence).point
+        facts: dict[str, Fact] = {"second_method_ratio": seen, "second_method": second_method(self.measurement)}
+        if self._times_agree(arm.index, shapes) or abs(seen / interval.point - 1.0) <= self.settings.agreement:
+            return None, facts
+        return f"{beyond}; by a second method ({facts['second_method']}) {seen:.2f}", facts
+
+    def _times_agree(self, index: int, shapes: Sequence[str]) -> bool:
+        """True when both methods agree on the times of both arms, but for what an event pair cannot resolve."""
+        if method_of(self.measurement) != "device_stamps":
+            return False
+        for arm in (self.baseline, index):
+            for name in shapes:
+                first = self.measurement.medians(arm, phase=self.phase, shape=name)
+                second = self.measurement.medians(arm, phase=self.phase, second=True, shape=name)
+                if not first or not second:
+                    return False
+                one, two = median(list(first.values())), median(list(second.values()))
+                if abs(one - two) > self.settings.agreement * one + self.settings.agreement_slack_s * 1e9:
+                    return False
+        return True
+
+    def _below_floor(self, index: int, shape: str) -> bool:
+        timing = self.timings[index]
+        at = timing.shapes.get(shape, timing) if shape else timing
+        return at.facts.get("below_floor") is True
 
 
-def timing_of(measurement: Measurement, arm: int, settings: TimingSettings, *, cache: str) -> Timing:
-    """Summarise the times of one arm."""
-    if arm in measurement.untimed:
-        return Timing("call_time", cache, None, reason=measurement.untimed[arm])
-    medians = list(measurement.medians(arm, phase="choose").values())
-    windows = [window.per_call_ns for window in timed_windows(measurement, arm)]
-    if not medians:
-        return Timing("call_time", cache, None, reason="no block was timed")
-    interval = median_interval(medians, settings.confidence)
-    spread = {
-        "min": min(windows),
-        "p5": percentile(windows, 5),
-        "median": percentile(windows, 50),
-        "p95": percentile(windows, 95),
-        "max": max(windows),
-    }
-    blocks = [item for item in measurement.replicates if item.arm == arm and not item.control]
-    discarded: dict[str, int] = {}
-    for item in blocks:
-        for reason, count in item.discarded.items():
-            discarded[reason] = discarded.get(reason, 0) + count
-    if sum(discarded.values()) > LARGEST_DISCARD * (len(windows) + sum(discarded.values())):
-        return Timing("call_time", cache, None, reason="invalid: unstable_device (more than 5 % of windows discarded)")
-    repeats = blocks[0].windows[0].repeats
-    return Timing(
-        "call_time",
-        cache,
-        interval,
-        spread,
-        len(medians),
-        len(windows),
-        facts={
-            "calls_per_window": repeats,
-            "discarded": dict(discarded),
-            "shape": list(shape_of(measurement, arm).flags),
-        },
-    )
+def second_method(measurement: Measurement) -> str:
+    """Return the name of the method that cross-checks the first."""
+    return "event_pairs" if method_of(measurement) == "device_stamps" else "the parent's clock"
 
 
 def rank(
@@ -115,22 +251,17 @@ def rank(
 
     Without a time of the baseline, or of any candidate, nothing is ranked and the reason is ``no_performance_data``.
     """
-    timed = [arm for arm in candidates if timings[arm].median is not None]
+    comparer = _Comparer(measurement, baseline, settings, timings)
+    arms = {arm: comparer.arm(arm) for arm in candidates}
+    timed = [arm for arm in candidates if timings[arm].median is not None and arms[arm].combined]
     if timings[baseline].median is None or not timed:
         return Ranking({}, {}, (), None, None, None, "no_performance_data")
-    ratios = {arm: log_ratios(measurement, baseline, arm, phase="choose") for arm in timed}
-    timed = [arm for arm in timed if ratios[arm]]
-    if not timed:
-        return Ranking({}, {}, (), None, None, None, "no_performance_data")
-    control = log_ratios(measurement, baseline, baseline, phase="choose", control=True)
-    margin = margin_from_control(ratio_interval(control) if control else None, floor=settings.margin)
-    intervals = simultaneous_ratio_intervals([ratios[arm] for arm in timed], settings.confidence)
-    shape = shape_of(measurement, baseline)
+    margin = comparer.margin()
+    intervals = simultaneous_ratio_intervals([list(arms[arm].combined or []) for arm in timed], settings.confidence)
     comparisons = {
-        arm: _compare(measurement, baseline, arm, interval, ratios[arm], margin, shape, settings)
-        for arm, interval in zip(timed, intervals, strict=True)
+        arm: comparer.compare(arms[arm], interval, margin) for arm, interval in zip(timed, intervals, strict=True)
     }
-    ranks = _ranks(measurement, baseline, timed, settings)
+    ranks = _ranks(baseline, {arm: arms[arm] for arm in timed}, measurement, settings)
     points = {baseline: 1.0} | {arm: _point(item) for arm, item in comparisons.items()}
     order = tuple(sorted(points, key=lambda arm: (-points[arm], arm)))
     comparisons = {arm: replace(item, rank=ranks.get(arm)) for arm, item in comparisons.items()}
@@ -144,47 +275,21 @@ def _point(item: Comparison) -> float:
     return 0.0 if item.ratio is None else item.ratio.point
 
 
-def _ranks(measurement: Measurement, baseline: int, arms: Sequence[int], settings: TimingSettings) -> dict[int, int]:
+def _ranks(
+    baseline: int, arms: Mapping[int, _Arm], measurement: Measurement, settings: TimingSettings
+) -> dict[int, int]:
     """Ranks with ties over the replicates that all arms share; the baseline takes part with a ratio of 1."""
-    ratios = {arm: paired(measurement, baseline, arm, phase="choose") for arm in arms}
-    common = sorted(set.intersection(*(set(values) for values in ratios.values())))
-    if not common:
+    if measurement.shapes == ("",):
+        ratios = {arm: paired(measurement, baseline, arm, phase="choose") for arm in arms}
+        common = sorted(set.intersection(*(set(values) for values in ratios.values())))
+        rows = [[ratios[arm][number] for number in common] for arm in arms]
+    else:
+        fewest = min(len(item.combined or []) for item in arms.values())
+        rows = [list(item.combined or [])[:fewest] for item in arms.values()]
+    if not rows or not rows[0]:
         return {}
-    values = [[0.0] * len(common), *([ratios[arm][number] for number in common] for arm in arms)]
+    values = [[0.0] * len(rows[0]), *rows]
     return dict(zip([baseline, *arms], rank_candidates(values, settings.confidence), strict=True))
-
-
-def _compare(
-    measurement: Measurement,
-    baseline: int,
-    arm: int,
-    interval: Interval,
-    values: Sequence[float],
-    margin: Margin,
-    baseline_shape: SampleShape,
-    settings: TimingSettings,
-) -> Comparison:
-    if not margin.verdicts_allowed:
-        return Comparison("invalid", interval, margin.reason)
-    word: ComparisonWord = judge(interval, margin.value)
-    if word in ("faster", "slower"):
-        against = reasons_against_a_claim(baseline_shape, shape_of(measurement, arm))
-        if against:
-            return Comparison("inconclusive", interval, "; ".join(against), needed=None)
-    if word == "faster" and interval.point > settings.largest_ratio:
-        seen = ratio_interval(log_ratios(measurement, baseline, arm, phase="choose", seen=True)).point
-        if not 0.9 <= seen / interval.point <= 1.1:
-            return Comparison(
-                "suspect", interval, f"a ratio above {settings.largest_ratio:g}; by the parent's clock {seen:.2f}"
-            )
-    if word == "equivalent" and margin.value > LARGEST_EQUIVALENCE:
-        noise = f"too noisy to call it equivalent: the baseline differs from itself by up to {margin.value:.1%}"
-        return Comparison("inconclusive", interval, noise)
-    needed = replicates_needed(values, margin.value, settings.confidence) if word == "inconclusive" else None
-    reason = None
-    if word == "inconclusive" and margin.value > margin.floor:
-        reason = f"the baseline differs from itself by up to {margin.value:.1%}, so nothing smaller can be claimed"
-    return Comparison(word, interval, reason, needed=needed)
 
 
 def _why_no_winner(comparisons: Mapping[int, Comparison], margin: Margin) -> str:
@@ -201,7 +306,7 @@ def confirm(ranking: Ranking, measurement: Measurement, baseline: int, settings:
     if chosen is None or ranking.margin is None:
         return ranking
     before = ranking.comparisons[chosen]
-    values = log_ratios(measurement, baseline, chosen, phase="confirm")
+    values = _Comparer(measurement, baseline, settings, {}, "confirm").arm(chosen).combined
     interval = ratio_interval(values, settings.confidence) if values else None
     confirmed = interval is not None and judge(interval, ranking.margin.value) == "faster"
     if confirmed:

@@ -36,34 +36,57 @@ class TimingSettings:
         fewest_replicates, most_replicates: Blocks an arm. The budget does not end it before the former, unless four
             budgets and ``overrun_s`` have passed.
         windows: Timed windows a block; fewer where they would take longer than the block's share of the budget.
+        quantity: What is compared: ``device_time`` or ``call_time``; None is the former on a GPU, else the latter.
+        cache: ``cold`` or ``warm``: whether the caches are emptied between calls, as far as that can be done.
+        settle: Traced calls that are left out, because the first ones pay for the tracer's buffers.
+        second_windows: Windows a block by the second method.
+        call_windows: Windows a block of ``call_time`` beside ``device_time``.
+        graph_below_s: Calls shorter than this are replayed from a graph for ``call_time`` on a GPU.
         window_s: Shortest window, in seconds.
         warm_up_s: Longest warm-up of a block.
         warm_up_spread: Relative difference of the last five windows at which the warm-up ends.
         half_width: Half width of the 95 % interval of the log ratio at which measuring stops.
         margin: Smallest difference worth a claim, as a fraction.
+        stamps_margin: The same for device stamps of kernels that take at least ``stamps_margin_from_s``.
+        small_claim: Below this difference a claim needs ``fewest_for_small`` replicates.
+        largest_discard: Share of discarded windows above which an arm has no time.
         confidence: Of every interval.
         input_sets: Different inputs a block.
         input_bytes: Bytes of all input sets of a block together (two sets are always made).
-        largest_ratio: Above it the ratio must be confirmed by a second clock.
+        largest_ratio: Above it the ratio must be confirmed by a second method.
+        agreement: Largest relative difference between two methods that agree; ``agreement_slack_s`` on top for times.
         clock_slack_s: Difference between the two clocks of a window that is always allowed.
         clock_share: The same as a share of the window.
     """
 
     budget_s: float | None = None
     fresh_interpreter: bool = True
-    fewest_replicates: int = 6
+    fewest_replicates: int = 10
     most_replicates: int = 60
     overrun_s: float = 60.0
     windows: int = 30
+    quantity: str | None = None
+    cache: str = "cold"
+    settle: int = 3
+    second_windows: int = 10
+    call_windows: int = 10
+    graph_below_s: float = 20e-6
     window_s: float = 1e-3
     warm_up_s: float = 2.0
     warm_up_spread: float = 0.01
     half_width: float = 0.005
     margin: float = 0.01
+    stamps_margin: float = 0.003
+    stamps_margin_from_s: float = 20e-6
+    small_claim: float = 0.03
+    fewest_for_small: int = 10
+    largest_discard: float = 0.05
     confidence: float = 0.95
     input_sets: int = 6
     input_bytes: int = 256_000_000
     largest_ratio: float = 10.0
+    agreement: float = 0.1
+    agreement_slack_s: float = 3e-6
     clock_slack_s: float = 3e-4
     clock_share: float = 0.25
 
@@ -99,6 +122,7 @@ def quick_settings(settings: EvaluationSettings) -> EvaluationSettings:
         settings.timing,
         budget_s=5.0 if settings.timing.budget_s is None else settings.timing.budget_s,
         fresh_interpreter=False,
+        fewest_replicates=6,
         warm_up_s=0.25,
         windows=20,
         input_sets=3,

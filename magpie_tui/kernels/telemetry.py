@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,3 +171,27 @@ def summary(readings: Sequence[DeviceReading]) -> dict[str, Fact]:
         "throttles": throttles,
         "foreign_processes": foreign,
     }
+
+
+def cpu_waiting_us() -> int | None:
+    """Return the time since boot in which some process waited for a CPU, in µs; None where the system does not tell."""
+    try:
+        first = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+        return int(first.rpartition("total=")[2])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class CpuWatch:
+    """Notices other load on the CPUs from its start on."""
+
+    def __init__(self) -> None:
+        self._waiting_us = cpu_waiting_us()
+        self._started_ns = time.perf_counter_ns()
+
+    def facts(self) -> dict[str, Fact]:
+        """Return ``cpu_pressure``, the share of the time in which some process waited for a CPU."""
+        waiting_us, elapsed_us = cpu_waiting_us(), (time.perf_counter_ns() - self._started_ns) / 1e3
+        if self._waiting_us is None or waiting_us is None or elapsed_us <= 0:
+            return {}
+        return {"cpu_pressure": min(1.0, (waiting_us - self._waiting_us) / elapsed_us)}

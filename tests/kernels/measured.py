@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from magpie_tui.kernels.model import Replicate, Window
+from magpie_tui.kernels.model import Replicate, Series, Window
 from magpie_tui.kernels.timing import Measurement, Phase
 
 CONTROL = -1
@@ -23,13 +23,19 @@ def measured(times_ns: Mapping[int, Sequence[float]], *, phase: Phase = "choose"
     return result
 
 
-def add(result: Measurement, times_ns: Mapping[int, Sequence[float]], *, phase: Phase, baseline: int = 0) -> None:
+def add(
+    result: Measurement,
+    times_ns: Mapping[int, Sequence[float]],
+    *,
+    phase: Phase,
+    baseline: int = 0,
+    shape: str = "",
+) -> None:
     """Add replicates to a measurement."""
-    first = 1 + max((item.number for item in result.replicates), default=-1)
+    first = 1 + max((item.number for item in result.replicates if item.shape == shape), default=-1)
     for arm, values in times_ns.items():
         for number, value in enumerate(values, first):
             windows = tuple(window(int(value * (1 + wobble))) for wobble in (-0.001, 0.0, 0.001))
             index = baseline if arm == CONTROL else arm
-            result.replicates.append(
-                Replicate(index, arm == CONTROL, number, 0, phase, (), windows, float(value), float(value) + 20_000)
-            )
+            series = Series("call_time", "perf_counter_ns", "warm", windows)
+            result.replicates.append(Replicate(index, arm == CONTROL, number, 0, phase, (), series, shape=shape))

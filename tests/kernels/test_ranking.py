@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magpie_tui.kernels.ranking import Ranking, confirm, rank, timing_of
+from magpie_tui.kernels.ranking import Ranking, confirm, rank
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.timing import Measurement
+from magpie_tui.kernels.timings import timing_of
 from tests.kernels.measured import CONTROL, add, measured, window
 
 SETTINGS = TimingSettings()
@@ -25,7 +26,7 @@ def scaled(factor: float, noise: float = 0.0005) -> list[float]:
 
 def ranked(measurement: Measurement, candidates: Sequence[int] = (1,)) -> Ranking:
     """Rank the candidates against kernel 0."""
-    timings = {arm: timing_of(measurement, arm, SETTINGS, cache="warm") for arm in (0, *candidates)}
+    timings = {arm: timing_of(measurement, arm, SETTINGS) for arm in (0, *candidates)}
     return rank(measurement, 0, candidates, SETTINGS, timings)
 
 
@@ -104,8 +105,8 @@ def test_too_many_discarded_windows_give_no_time() -> None:
     first = measurement.replicates[0]
     from dataclasses import replace
 
-    measurement.replicates[0] = replace(first, discarded={"negative_or_zero_time": 5})
-    timing = timing_of(measurement, 0, SETTINGS, cache="warm")
+    measurement.replicates[0] = replace(first, main=replace(first.main, discarded={"negative_or_zero_time": 5}))
+    timing = timing_of(measurement, 0, SETTINGS)
     assert timing.median is None
     assert "unstable_device" in (timing.reason or "")
 

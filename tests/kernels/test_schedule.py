@@ -14,8 +14,10 @@ from magpie_tui.kernels import timing
 from magpie_tui.kernels.blocks import BelowTimerResolutionError, Block, WrongWhenTimedError
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.judges import InputSet, Judge
+from magpie_tui.kernels.model import Series
 from magpie_tui.kernels.sessions import Harness, SessionFailedError
 from magpie_tui.kernels.settings import TimingSettings
+from magpie_tui.kernels.shapes import ShapePoint
 from magpie_tui.kernels.timing import Measurement, Schedule
 from tests.kernels.measured import window
 
@@ -31,7 +33,7 @@ class RecordingJudge:
     def begin_kernel(self, entry: KernelEntry) -> None:
         """Nothing changes."""
 
-    def make_inputs(self, seed: int) -> InputSet:
+    def make_inputs(self, seed: int, *, shape: ShapePoint | None = None) -> InputSet:
         """Return a set that exists by name only."""
         self.made += 1
         return InputSet(str(seed), Path("/nowhere"), 1000)
@@ -57,7 +59,8 @@ def schedule(
         def run(self, candidate: Candidate, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
             calls.append((candidate.index, control, tuple(inputs.key for inputs in sets)))
             time_ns = answer(candidate.index, control, len(calls))
-            return Block((), tuple(window(time_ns + step) for step in range(5)), 1, {})
+            windows = tuple(window(time_ns + step) for step in range(5))
+            return Block((), Series("call_time", "perf_counter_ns", "warm", windows))
 
     monkeypatch.setattr(timing, "BlockRunner", Runner)
     judge = RecordingJudge()
@@ -67,7 +70,6 @@ def schedule(
         baseline=baseline,
         rng=random.Random(4),
         timeout_s=1,
-        on_gpu=False,
         progress=lambda step, done, total: None,
     )
     return made, calls, judge
@@ -96,7 +98,7 @@ def test_blocks_are_mirrored_share_inputs_and_have_a_control(monkeypatch: pytest
             assert order == before[::-1]
     assert len({blocks[0][2] for blocks in rounds}) == len(rounds), "every replicate has new inputs"
     assert judge.made == judge.dropped
-    assert result.ended_by == "width"
+    assert result.ended() == "width"
 
 
 def test_the_budget_ends_it_only_after_the_fewest_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,18 +110,18 @@ def test_the_budget_ends_it_only_after_the_fewest_replicates(monkeypatch: pytest
     result = Measurement()
     made.run(arms(2), result)
     assert len(calls) == 3 * settings.fewest_replicates
-    assert result.ended_by == "budget"
+    assert result.ended() == "budget"
 
 
 def test_the_number_of_replicates_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(1)
-    settings = TimingSettings(budget_s=1e6, most_replicates=9)
+    settings = TimingSettings(budget_s=1e6, fewest_replicates=6, most_replicates=9)
     made, calls, _judge = schedule(
         monkeypatch, lambda arm, control, number: int(1e6 * (1 + rng.random())), settings=settings
     )
     result = Measurement()
     made.run(arms(2), result)
-    assert (len(calls), result.ended_by) == (27, "replicates")
+    assert (len(calls), result.ended()) == (27, "replicates")
 
 
 FAILURES = {
@@ -154,7 +156,7 @@ def test_without_the_baseline_nothing_is_left_to_compare(monkeypatch: pytest.Mon
     made, calls, _judge = schedule(monkeypatch, answer)
     result = Measurement()
     made.run(arms(2), result)
-    assert result.ended_by == "no arms"
+    assert result.ended() == "no arms"
     assert len(calls) <= 3
 
 
