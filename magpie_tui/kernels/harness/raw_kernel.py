@@ -125,8 +125,6 @@ class RawKernel:
             raise WrongInputsError(f"{item['name']} has dtype {dtype}, declared is {item['dtype']}")
         if tensor.dim() != len(item["shape"]):
             raise WrongInputsError(f"{item['name']} has {tensor.dim()} dimensions, declared are {item['shape']}")
-        if not tensor.is_contiguous():
-            raise WrongInputsError(f"{item['name']} is not contiguous; a raw kernel gets plain pointers")
 
     def _plan(self, inputs: tuple[Any, ...]) -> _Plan:
         names = self._names(inputs)
@@ -139,7 +137,7 @@ class RawKernel:
         plan = _Plan(outputs, scalars)
         if self._spec["type"] != "cpp":
             plan.grid = _three([evaluate_whole(part, names, least=0) for part in self._spec["grid"]])
-            plan.block = _three([evaluate_whole(part, names, least=1) for part in self._spec["block"]])
+            plan.block = _three([evaluate_whole(part, names, least=0) for part in self._spec["block"]])
             plan.shared_bytes = evaluate_whole(self._spec.get("shared_memory") or 0, names)
             self._function.reserve(plan.shared_bytes)
         return plan
@@ -165,6 +163,7 @@ class RawKernel:
             plan = self._plans[key] = self._plan(inputs)
         outputs: list[Any] = []
         values: list[Any] = []
+        kept: list[Any] = []  # copies must live until the kernel is queued
         given = iter(inputs)
         for index, item in enumerate(self._arguments):
             if item["role"] == "scalar":
@@ -176,7 +175,10 @@ class RawKernel:
             else:
                 tensor = next(given)
                 if not tensor.is_contiguous():
-                    raise WrongInputsError(f"{item['name']} is not contiguous; a raw kernel gets plain pointers")
+                    if item["role"] == "inout":
+                        raise WrongInputsError(f"{item['name']} is written in place and is not contiguous")
+                    tensor = tensor.contiguous()
+                    kept.append(tensor)
             values.append(ctypes.c_void_p(tensor.data_ptr()))
         self._launch(plan, values)
         return outputs[0] if len(outputs) == 1 else tuple(outputs) or None
@@ -184,7 +186,7 @@ class RawKernel:
     def _launch(self, plan: _Plan, values: list[Any]) -> None:
         if self._spec["type"] == "cpp":
             self._function(*values)
-        elif all(plan.grid):  # a grid without blocks is an empty shape: there is nothing to do
+        elif all(plan.grid) and all(plan.block):  # an empty shape: there is nothing to do
             stream = self._current_stream().cuda_stream
             self._function.launch(plan.grid, plan.block, plan.shared_bytes, stream, values)
 
