@@ -11,6 +11,7 @@ class Bound(str, Enum):
 
     compute = "compute"
     memory = "memory"
+    link = "link"
 
 
 @dataclass(frozen=True, slots=True)
