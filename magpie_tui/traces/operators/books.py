@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from magpie_tui.traces.models.arguments import OperatorArguments
 from magpie_tui.traces.models.model import Model
@@ -17,6 +18,10 @@ from magpie_tui.traces.models.registry import (
     reference_models_call,
 )
 from magpie_tui.traces.operators.recorded import Recorded
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.operators.forest import Forest
+    from magpie_tui.traces.operators.tree import Tree
 
 ATTENTION = "InferenceAttention"
 """Category of the ops whose work follows from the label of the step around them."""
@@ -41,16 +46,26 @@ class ModelBook:
             code: Stands for its recorded inputs.
             recorded: Gives them; asked for only where the answer depends on them.
         """
-        known = self._names.get(name)
-        if known is None:
-            known = self._names[name] = self._by_name(name)
-        if not known or not self.upstream or not name.startswith("triton"):
-            return known
+        if not self.may_have_model(name):
+            return False
+        if not self.asks_for_inputs(name):
+            return True
         # Kernels of Inductor count as modelled only where their arguments can be read.
         key = (name, code)
         if key not in self._inputs:
             self._inputs[key] = self._readable(name, recorded())
         return self._inputs[key]
+
+    def asks_for_inputs(self, name: str) -> bool:
+        """Say whether it depends on the recorded inputs of an op if it has a model."""
+        return self.upstream and name.startswith("triton")
+
+    def may_have_model(self, name: str) -> bool:
+        """Say whether some ops of this name have a model."""
+        known = self._names.get(name)
+        if known is None:
+            known = self._names[name] = self._by_name(name)
+        return known
 
     def _by_name(self, name: str) -> bool:
         if self.upstream:
@@ -89,3 +104,22 @@ def call_arguments(name: str, recorded: Recorded | None) -> OperatorArguments:
     if recorded is None:
         return bare_arguments(name)
     return OperatorArguments(name, recorded.dims, recorded.types, recorded.strides, recorded.concrete, {}, None, ())
+
+
+def model_test(forest: Forest, book: ModelBook) -> Callable[[Tree, int], bool]:
+    """Say of the nodes of a forest whether they have a model."""
+    import numpy as np
+
+    def code_of(tree: Tree, node: int) -> int:
+        return int(forest.inputs.codes_of(tree.columns, np.array([tree.row[node]], np.int64))[0])
+
+    def test(tree: Tree, node: int) -> bool:
+        name = tree.name[node]
+        if not book.may_have_model(name):
+            return False
+        if not book.asks_for_inputs(name):
+            return True
+        code = code_of(tree, node)
+        return book.has_model(name, code, lambda: forest.inputs[code])
+
+    return test

@@ -45,15 +45,8 @@ class Instances:
 
     def host_us(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Begin and end on the host; calls of a capture have those of the launch."""
-        import numpy as np
-
-        begin, finish = np.zeros(len(self)), np.zeros(len(self))
-        main = self.forest.main
-        host = np.where(self.launch >= 0, self.launch, self.node)
-        if len(host):
-            begin[:] = np.array(main.begin_us)[host]
-            finish[:] = np.array(main.finish_us)[host]
-        return begin, finish
+        begin = microseconds(self.forest.columns.ts_ns[self.host_rows()])
+        return begin, begin + self.host_duration_us()
 
     def host_duration_us(self) -> npt.NDArray[np.float64]:
         """Time on the host; calls of a capture have that of the launch."""
@@ -77,8 +70,11 @@ class Instances:
         """Row, in the trace itself, of each instance's call or of the graph launch that it belongs to."""
         import numpy as np
 
-        host = np.where(self.launch >= 0, self.launch, self.node)
-        return np.array(self.forest.main.row, np.int64)[host] if len(host) else host
+        rows = self.rows()
+        inside = self.launch >= 0
+        if inside.any():
+            rows[inside] = np.array(self.forest.main.row, np.int64)[self.launch[inside]]
+        return rows
 
 
 ModelTest = Callable[[Tree, int], bool]

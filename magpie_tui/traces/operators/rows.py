@@ -15,6 +15,7 @@ from magpie_tui.traces.operators.forest import Forest
 from magpie_tui.traces.operators.grouped import combined
 from magpie_tui.traces.operators.inside import kernel_grids, ops_inside
 from magpie_tui.traces.operators.instances import Instances, busy_us, work_times
+from magpie_tui.traces.operators.leaves import find_launchers
 from magpie_tui.traces.operators.recorded import EventArguments, Recorded
 from magpie_tui.traces.operators.threads import ThreadNames
 from magpie_tui.traces.operators.tree import Kind
@@ -121,7 +122,7 @@ class _Grouping:
 
         items = self._all
         name, code = self._names_and_inputs()
-        first_kernel = self._kernel[items.start] if len(items) else np.empty(0, np.int64)
+        first_kernel = self._first_kernels()
         single = items.how == How.kernel
         pseudo = self._pseudo_codes()
         category, categories = self._categories(name, first_kernel, single, pseudo)
@@ -178,6 +179,24 @@ class _Grouping:
         names.extend(codes)
         return name, code
 
+    def _first_kernels(self) -> npt.NDArray[np.int64]:
+        """Name code of the first kernel that each call launched itself, else of the first below it; -1 for none."""
+        import numpy as np
+
+        items = self._all
+        found = np.full(len(items), -1, np.int64)
+        some = np.flatnonzero(items.end > items.start)
+        found[some] = self._kernel[items.start[some]]
+        launchers = find_launchers(self._forest)
+        several = some[(items.end - items.start)[some] > 1]
+        for place in several.tolist():
+            part = slice(items.start[place], items.end[place])
+            own = (launchers.node[part] == items.node[place]) & (launchers.tree[part] == items.tree[place])
+            first = int(own.argmax())
+            if own[first]:
+                found[place] = self._kernel[part][first]
+        return found
+
     def _pseudo_codes(self) -> npt.NDArray[np.int64]:
         """Code of (name, arguments) of the pseudo op of each instance; -1 for none."""
         import numpy as np
@@ -210,7 +229,9 @@ class _Grouping:
             elif not self._is_op[place]:
                 text = "other"
             else:
-                text = self._book.category(self._names[int(name[place])], texts[int(kernel[place])])
+                text = self._book.category(
+                    self._names[int(name[place])], texts[int(kernel[place])] if kernel[place] >= 0 else ""
+                )
             table.append(found.setdefault(text, len(found)))
         return np.array(table or [0], np.int64)[combination], list(found)
 
@@ -262,7 +283,10 @@ class _Grouping:
         mixed = (self._kernel[place].astype(np.uint64) + np.uint64(1)) * np.uint64(_MIX)
         mixed ^= mixed >> np.uint64(29)
         mixed *= inside.astype(np.uint64) * np.uint64(2) + np.uint64(0xBF58476D1CE4E5B9)
-        sums = np.add.reduceat(mixed, np.cumsum(count) - count)
+        sums = np.zeros(len(items), np.uint64)
+        some = count > 0
+        if some.any():
+            sums[some] = np.add.reduceat(mixed, (np.cumsum(count) - count)[some])
         return sums.view(np.int64)
 
     def _evaluate(

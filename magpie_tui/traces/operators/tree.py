@@ -159,8 +159,8 @@ def _kinds(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> npt.NDArray[np
 
     kinds = {"cpu_op": Kind.op, "cuda_driver": Kind.driver, "python_function": Kind.frame}
     table = np.array([kinds.get(name.lower(), Kind.call) for name in columns.categories], np.int8)
-    kinds_of_rows: npt.NDArray[np.int8] = table[columns.category[rows]]
-    return kinds_of_rows
+    of_rows: npt.NDArray[np.int8] = table[columns.category[rows]]
+    return of_rows
 
 
 def _above(columns: TraceColumns, calls: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -180,7 +180,8 @@ def _above(columns: TraceColumns, calls: npt.NDArray[np.int64]) -> npt.NDArray[n
         start = columns.ts_ns[rows[mine]]
         stop = start + columns.dur_ns[rows[mine]]
         kept[mine] = np.searchsorted(times, stop) > np.searchsorted(times, start)
-    return rows[kept]
+    found: npt.NDArray[np.int64] = rows[kept]
+    return found
 
 
 class _Nesting:
