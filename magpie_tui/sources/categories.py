@@ -98,7 +98,6 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"sampl|argmax|arg_max|top_?p_|top_?k|multinomial|penalt|apply_temperature|min_p|philox|"
             r"radix_?sort|\bsort\b|bitonic|SortTokens",
         ),
-        ("activation", r"act_and_mul|silu|gelu|swiglu|\brelu|relu_|geglu|activation"),
         ("convolution", r"conv|igemm_|bwd_weight|bwd_data|winograd|im2col|col2im|fprop|dgrad|wgrad"),
         ("pooling", r"pool"),
         (
@@ -106,6 +105,7 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"gemm|gemv|matmul|nvjet|wvSpl|splitK|LLMM1|_mm_|_mm\b|\bmm_|\bbmm|linear_|flatmm|marlin|cublas|"
             r"DeviceGemm|dot_kernel|cijk|xdlops|scaled_mm",
         ),
+        ("activation", r"act_and_mul|threshold|silu|gelu|swiglu|\brelu|relu_|geglu|activation"),
         ("copy", r"copy|transpose|catarray|\bcat_|memcpy|to_nhwc|nhwc_to|nchw|permute|SubTensorOpWithCast"),
         ("fill", r"fill|memset|zero_|SubTensorOpWithScalar|set_zero"),
         (

@@ -40,7 +40,7 @@ _NAME_TYPES = {
     "mxfp4": "mxfp4",
     "int8": "int8",
 }
-_TRITON_SIGNATURE = re.compile(r"_(?:\d+(?:d|de|c|s))+(?:_\d+)*\Z")
+_TRITON_SIGNATURE = re.compile(r"_(?:\d+(?:de|d|c|s)){2,}(?:_\d+)*\Z")
 _INDUCTOR = re.compile(r"\Atriton_(?P<kind>[a-z]{2,3})_fused_(?P<ops>\w+?)(?:_(?P<number>\d+))?\Z")
 _INDUCTOR_KINDS = {
     "poi": "pointwise",

@@ -116,7 +116,7 @@ class SourceFinder:
 
     def _defined(self, facts: KernelFacts) -> SourceMatch | None:
         for symbol, exact in _symbols(facts):
-            found = self._definitions(symbol, _kinds(facts.family))
+            found = _one_a_file(self._definitions(symbol, _kinds(facts.family)))
             if found:
                 return _choose(facts, symbol, found, exact=exact)
         return None
@@ -181,6 +181,14 @@ def _symbols(facts: KernelFacts) -> list[tuple[str, bool]]:
         if len(prefix) >= _SHORTEST_PREFIX:
             names.append((prefix, False))
     return names
+
+
+def _one_a_file(found: list[Definition]) -> list[Definition]:
+    """Keep the first definition of each file: further ones are branches of the preprocessor or overloads."""
+    seen: dict[Path, Definition] = {}
+    for one in found:
+        seen.setdefault(one.file, one)
+    return list(seen.values())
 
 
 def _around(symbol: str) -> list[str]:

@@ -17,6 +17,7 @@ _BASELINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("perftest_wrapper", re.compile(r"check_\w*allclose\w*")),
     ("inline_in_test", re.compile(r"test_\w+")),
 )
+_EMPTY_WORDS = frozenset({"test", "tests", "kernel", "kernels", "triton", "ops", "op", "fwd", "d", "the", "of"})
 _COMMON_STEMS = frozenset({"kernel", "kernels", "utils", "common", "ops", "main", "__init__", "init"})
 _MOST_TESTS = 40
 """A word that more tests mention than this says nothing about which one tests the kernel."""
@@ -37,13 +38,15 @@ def find_test(index: SourceIndex, symbols: Sequence[str], stem: str | None) -> T
             for path in paths:
                 _add(scores, path, 3.0 / len(paths) ** 0.5, f"mentions {symbol}")
     if stem and stem not in _COMMON_STEMS:
-        words = {word for word in stem.lower().split("_") if len(word) > 2}
-        for path in {path for path in scores} | set(index.tests_with(stem)):
-            name = path.rpartition("/")[2].removesuffix(".py").lower()
-            if stem.lower() in name:
-                _add(scores, path, 2.0, f"is named after {stem}")
-            elif words and words <= set(name.split("_")):
-                _add(scores, path, 1.0, f"has the words of {stem} in its name")
+        for path in index.tests_with(stem):
+            _add(scores, path, 1.0, f"mentions {stem}")
+    wanted = _words(" ".join((*symbols[:1], stem or "")))
+    for path in scores:
+        name = path.rpartition("/")[2].removesuffix(".py")
+        words = _words(name)
+        shared = words & wanted
+        if shared:
+            _add(scores, path, 3.0 * len(shared) / len(words | wanted), f"is named after {' '.join(sorted(shared))}")
     if not scores:
         return None
     best = max(sorted(scores), key=lambda path: scores[path][0])
@@ -54,10 +57,15 @@ def find_test(index: SourceIndex, symbols: Sequence[str], stem: str | None) -> T
     return TestMatch(repository, best, command, scores[best][1], baseline, kind)
 
 
+def _words(text: str) -> frozenset[str]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).lower()
+    return frozenset(re.findall(r"[a-z]+", spaced)) - _EMPTY_WORDS
+
+
 def _add(scores: dict[str, tuple[float, str]], path: str, score: float, reason: str) -> None:
     before, reasons = scores.get(path, (0.0, ""))
     name = path.rpartition("/")[2]
-    bonus = 0.5 if name.startswith("test_") and not reasons else 0.0
+    bonus = 1.0 if name.startswith("test_") and not reasons else 0.0
     scores[path] = (before + score + bonus, f"{reasons}; {reason}" if reasons else reason)
 
 
