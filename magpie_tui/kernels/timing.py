@@ -7,10 +7,11 @@ baseline runs twice in every replicate; the second run is the A/A control.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -327,25 +328,35 @@ class Schedule:
         arms = {slot.candidate.index for slot in slots if not self._dropped(measurement, slot)}
         if done >= self._settings.most_replicates:
             return "replicates"
-        if self._narrow(measurement, arms, phase):
+        if narrow_enough(measurement, arms, self._settings, baseline=self._baseline, phase=phase, shape=self.shape):
             return "width"
         return "budget" if elapsed_s >= budget_s else None
 
-    def _narrow(self, measurement: Measurement, arms: set[int], phase: Phase) -> bool:
-        import math
 
-        for arm in arms - {self._baseline}:
-            if self._baseline is not None:
-                values = log_ratios(measurement, self._baseline, arm, phase=phase, shape=self.shape)
-                interval = log_ratio_interval(values, self._settings.confidence) if values else None
-            else:
-                times = [math.log(value) for value in measurement.medians(arm, phase=phase, shape=self.shape).values()]
-                interval = mean_interval(times, self._settings.confidence) if times else None
-            if interval is None or interval.low is None or interval.high is None:
-                return False
-            if (interval.high - interval.low) / 2 > self._settings.half_width:
-                return False
-        return True
+def narrow_enough(
+    measurement: Measurement,
+    arms: Collection[int],
+    settings: TimingSettings,
+    *,
+    baseline: int | None,
+    phase: Phase = "choose",
+    shape: str = "",
+) -> bool:
+    """Say whether the interval of every arm is narrow enough to stop; what it says does not matter."""
+    for arm in arms:
+        if arm == baseline:
+            continue
+        if baseline is not None:
+            values = log_ratios(measurement, baseline, arm, phase=phase, shape=shape)
+            interval = log_ratio_interval(values, settings.confidence) if values else None
+        else:
+            times = [math.log(value) for value in measurement.medians(arm, phase=phase, shape=shape).values()]
+            interval = mean_interval(times, settings.confidence) if times else None
+        if interval is None or interval.low is None or interval.high is None:
+            return False
+        if (interval.high - interval.low) / 2 > settings.half_width:
+            return False
+    return True
 
 
 def sample_rows(measurement: Measurement, ids: Mapping[int, str]) -> list[dict[str, object]]:
