@@ -13,7 +13,7 @@ class DevicePeaks:
     """Theoretical peaks of a device.
 
     Attributes:
-        name: As the table names it.
+        name: As the list of devices names it.
         bytes_per_s: Of its memory.
         source: Where the number is from.
     """
@@ -24,20 +24,16 @@ class DevicePeaks:
 
 
 def peaks_of(device_name: str | None) -> DevicePeaks | None:
-    """Return the peaks of the detected device, None when it is not in the table: no other device's peaks are taken."""
-    for peaks, names in _PEAKS:
-        if device_name is not None and any(name in device_name for name in names):
-            return peaks
-    return None
+    """Return the peaks of the detected device; None when it is not listed: no other device's peaks are ever taken."""
+    if not device_name:
+        return None
+    from magpie_tui.traces.roofline.ceilings import THEORETICAL, device_named
 
-
-_PEAKS: tuple[tuple[DevicePeaks, tuple[str, ...]], ...] = (
-    (DevicePeaks("NVIDIA H200", 4.8e12, "NVIDIA H200 data sheet"), ("NVIDIA H200",)),
-    (DevicePeaks("NVIDIA H100 SXM", 3.35e12, "NVIDIA H100 data sheet"), ("NVIDIA H100 80GB HBM3",)),
-    (DevicePeaks("AMD MI300X", 5.3e12, "AMD Instinct MI300X data sheet"), ("MI300X",)),
-    (DevicePeaks("AMD MI325X", 6.0e12, "AMD Instinct MI325X data sheet"), ("MI325X",)),
-    (DevicePeaks("AMD MI355X", 8.0e12, "AMD Instinct MI355X data sheet"), ("MI355X", "MI350X")),
-)
+    device = device_named(device_name)
+    found = None if device is None else device.of_kind(THEORETICAL)
+    if found is None or not found.bandwidth:
+        return None
+    return DevicePeaks(found.device, found.bandwidth, found.source)
 
 
 def floor_ns(peaks: DevicePeaks, *, output_bytes: int, cache_bytes: int | None) -> float:
