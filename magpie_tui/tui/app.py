@@ -81,7 +81,7 @@ class MagpieApp(FrameActions):
         self.facts = FrameFacts(host=os.uname().nodename.split(".")[0])
         self.machine_reading: MachineReading | None = None
         self.runs: tuple[Run, ...] | None = None
-        self.runs_changed: Signal[tuple[Run, ...]] = Signal(self, "runs-changed")
+        self.runs_changed = Signal(self, "runs-changed")
         self.results = ResultsReader(self, services.output_dirs)
         self.machine_changed: Signal[MachineReading] = Signal(self, "machine-changed")
         self.failures: dict[str, str] = {}

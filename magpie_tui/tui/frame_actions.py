@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -14,7 +15,10 @@ from magpie_tui.tui.actions import Explaining
 from magpie_tui.tui.screens.base import PlaceScreen
 
 if TYPE_CHECKING:
+    from textual.signal import Signal
+
     from magpie_tui.runs.model import Run
+    from magpie_tui.tui.alerts import RunAlerts
     from magpie_tui.tui.clipboard import CopyReport
     from magpie_tui.tui.services import Services
     from magpie_tui.tui.widgets.frame import Severity
@@ -27,6 +31,7 @@ class FrameActions(Explaining, App[None]):
     """The actions of ``MagpieApp``, apart from it so that the app itself stays readable."""
 
     services: Services
+    runs_changed: Signal[tuple[Run, ...]]
     _interrupted_at = float("-inf")
 
     @property
@@ -41,6 +46,13 @@ class FrameActions(Explaining, App[None]):
     def show_error(self, what: str, error: BaseException) -> None:
         """Open the error dialog."""
         raise NotImplementedError
+
+    @cached_property
+    def alerts(self) -> RunAlerts:
+        """The runs whose end the user wants to be told of."""
+        from magpie_tui.tui.alerts import RunAlerts
+
+        return RunAlerts(self, lambda text: self._write_raw(text))
 
     # -- places --------------------------------------------------------------------------------------------------
 

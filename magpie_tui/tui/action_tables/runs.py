@@ -66,6 +66,14 @@ ACTIONS: tuple[Action, ...] = (
         "Show command, directory, times, files, why it ended, and its steps.",
         label="why",
     ),
+    _run(
+        "toggle_bell",
+        "toggle_bell",
+        ("b",),
+        "ring when the run ends",
+        "Ring the bell, or do what MAGPIE_TUI_ON_RUN_END says, when the marked runs, or the one under the cursor, end.",
+        label="bell",
+    ),
     _run("copy_run_command", "copy_run_command", ("a",), "copy the run's command", "Copy the command that it runs."),
     _run(
         "pause_live",

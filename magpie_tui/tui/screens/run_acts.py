@@ -20,6 +20,7 @@ from magpie_tui.tui.screens.run_lines import (
     again_question,
     detail_lines,
     remove_question,
+    state_note,
     stop_question,
 )
 from magpie_tui.tui.screens.runs_table import run_name
@@ -60,6 +61,10 @@ class RunActs(PlaceScreen):
         """Let everything on the screen stay as it is, or go on."""
         raise NotImplementedError
 
+    def show_run(self) -> None:
+        """Show what is known of ``run_shown`` now."""
+        raise NotImplementedError
+
     def disabled_reason(self, action: str) -> str | None:
         """Say why an action is impossible now."""
         runs, run = self.chosen_runs(), self.run_shown
@@ -71,6 +76,8 @@ class RunActs(PlaceScreen):
             return "there is no run"
         if action == "stop_run" and not any(_can_stop(item) for item in runs):
             return f"it is over: {runs[0].state.value}" if len(runs) == 1 else "they are over"
+        if action == "toggle_bell" and not any(not item.is_over for item in runs):
+            return "there is no run" if not runs else "it is over" if len(runs) == 1 else "they are over"
         if action == "remove_run" and not any(item.is_over for item in runs):
             return "it goes on: X stops it"
         if action == "open_workspace" and run is not None and run.workspace is None:
@@ -206,6 +213,19 @@ class RunActs(PlaceScreen):
         """Copy the command that the run runs."""
         if self.run_shown is not None:
             self.magpie.copy_text(shlex.join(self.run_shown.command))
+
+    def action_toggle_bell(self) -> None:
+        """Tell when the runs end, or do not."""
+        runs = [run for run in self.chosen_runs() if not run.is_over]
+        wanted = self.magpie.alerts.toggle(runs)
+        ends = f"{_names(runs)} {'ends' if len(runs) == 1 else 'end'}"
+        self.say(f"it rings when {ends}, as long as this program is open" if wanted else f"silent when {ends}")
+        self.show_run()
+
+    def note_of(self, view: RunView) -> str:
+        """Return the end of the rule over the lines about a run."""
+        rings = ", rings at its end" if self.magpie.alerts.is_wanted(view.run) else ""
+        return f"{state_note(view)}{rings}"
 
     def action_pause_live(self) -> None:
         """Pause, or go on."""

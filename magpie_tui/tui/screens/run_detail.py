@@ -9,7 +9,7 @@ from textual.containers import Vertical
 
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.run_base import RunScreen
-from magpie_tui.tui.screens.run_lines import detail_lines, state_note
+from magpie_tui.tui.screens.run_lines import detail_lines
 from magpie_tui.tui.screens.run_log import DETAILS, RunLog, RunSummary
 from magpie_tui.tui.screens.runs_table import run_name
 from magpie_tui.tui.widgets.frame import RuleRow
@@ -102,7 +102,7 @@ class RunDetailScreen(RunScreen):
         view = self.view
         if view is None or not self.is_mounted:
             return
-        self.query_one("#run-rule", RuleRow).show(run_name(view.run), state_note(view))
+        self.query_one("#run-rule", RuleRow).show(run_name(view.run), self.note_of(view))
         self.query_one(RunSummary).show(view)
         self.query_one(RunLog).show(view)
         facts = self.query_one("#facts", TextLines)

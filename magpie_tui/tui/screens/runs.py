@@ -9,7 +9,6 @@ from textual.containers import Vertical
 from textual.events import Resize
 
 from magpie_tui.tui.screens.run_base import RunScreen
-from magpie_tui.tui.screens.run_lines import state_note
 from magpie_tui.tui.screens.run_log import RunLog, RunSummary
 from magpie_tui.tui.screens.runs_table import RunSource, run_name, view_for
 from magpie_tui.tui.widgets.frame import RuleRow
@@ -61,7 +60,9 @@ class RunsScreen(RunScreen):
         "it on a screen of its own. flags counts lines that tell of a failure or make a result doubtful; ! in the log "
         "goes from one to the next.\n\n"
         "X and D act on the marked rows (space), or on the one under the cursor. Filter words: state:running "
-        "kind:compare took>600. What goes on is read five times a second (twice over SSH); p pauses that."
+        "kind:compare took>600. b rings the "
+        "bell when they end, or runs the command in MAGPIE_TUI_ON_RUN_END.\n\n"
+        "What goes on is read five times a second (twice over SSH); p pauses that."
     )
 
     def __init__(self) -> None:
@@ -167,7 +168,7 @@ class RunsScreen(RunScreen):
         """Show what is known of the run under the cursor."""
         view = self.view
         if view is not None:
-            self.query_one("#run-rule", RuleRow).show(run_name(view.run), state_note(view))
+            self.query_one("#run-rule", RuleRow).show(run_name(view.run), self.note_of(view))
             self.query_one(RunSummary).show(view)
             self.query_one(RunLog).show(view)
         self.update_keys()

@@ -133,3 +133,30 @@ async def the_logs_take_turns(stage: Stage) -> None:
         assert log.log_view.path is not None and Path(log.log_view.path).stem == log.shown
     forwards = ["stderr", "events", "stdout"]
     assert seen == (forwards if stage.key == "right_square_bracket" else ["events", "stderr", "stdout"])
+
+
+@proves("runs.toggle_bell")
+async def the_end_of_a_run_rings(stage: Stage) -> None:
+    sent: list[str] = []
+    stage.app._write_raw = lambda text: sent.append(text)  # type: ignore[method-assign]
+    await runs_on(stage, "j")
+    await stage.press()
+    assert status(stage.app) == "it rings when pa-candidates ends, as long as this program is open"
+    assert "rings at its end" in screen_text(stage.pilot)
+    await stage.press()
+    assert status(stage.app) == "silent when pa-candidates ends"
+    await stage.press()
+    stage.world.runs[1] = replace(stage.world.runs[1], state=RunState.failed, ended_at=stage.world.now)
+    stage.app.background.read_runs()
+    await stage.wait(lambda: bool(sent), "the bell")
+    assert sent == ["\x1b]9;magpie-tui: pa-candidates failed\x07\x07"]
+    assert status(stage.app) == "pa-candidates failed"
+    await stage.pilot.press("g")
+    marker = state_directory() / "told"
+    stage.world.environment["MAGPIE_TUI_ON_RUN_END"] = 'mkdir -p "$D"; echo "$MAGPIE_TUI_RUN_NAME" > "$D/told"; exit 3'
+    stage.world.environment["D"] = str(marker.parent)
+    await stage.press()
+    stage.world.runs[0] = replace(stage.world.runs[0], state=RunState.ended, ended_at=stage.world.now)
+    stage.app.background.read_runs()
+    await stage.wait(lambda: "failed: exit status 3" in status(stage.app), "the command")
+    assert marker.read_text(encoding="utf-8") == f"{stage.world.runs[0].label}\n" and len(sent) == 1
