@@ -31,6 +31,7 @@ _POINT_FIELDS = {
     "weight": Field("weight", Kind.NUMBER, "Share in the geometric mean.", minimum=0),
     "guard": Field("guard", Kind.BOOLEAN, "Timed and shown, outside the mean.", default=False),
 }
+_DTYPE_FIELD = Field("dtypes", Kind.TEXT, "Dtype of each tensor.", choices=DTYPES)
 _MAX_GRID_POINTS = 10_000
 
 
@@ -124,6 +125,13 @@ def _point(reader: Reader, node: Node, key: str) -> Value:
                 value = reader.value(entry.value, _POINT_FIELDS[entry.key], name)
                 if isinstance(value, (bool, int, float)):
                     point[entry.key] = value
+            elif entry.key == "tensors" and isinstance(entry.value, ListNode):
+                point[entry.key] = tuple(
+                    _point_value(reader, item, f"{name}[{index}]") for index, item in enumerate(entry.value.items)
+                )
+            elif entry.key == "dtypes" and isinstance(entry.value, ListNode):
+                dtypes = (reader.value(item, _DTYPE_FIELD, name) for item in entry.value.items)
+                point[entry.key] = tuple(item for item in dtypes if isinstance(item, str))
             else:
                 point[entry.key] = _point_value(reader, entry.value, name)
         return point

@@ -81,6 +81,22 @@ _MEASURING = (
         advanced=True,
     ),
 )
+_SHAPES_FROM = (
+    OptionSpec(
+        "shapes_from",
+        ("--shapes-from",),
+        "path",
+        "Take the shapes, weighted by their time, from this trace or workspace; needs --kernel.",
+        metavar="TRACE|WORKSPACE",
+    ),
+    OptionSpec(
+        "kernel",
+        ("--kernel",),
+        "text",
+        "Name (or part of it) of the kernel or operator whose shapes --shapes-from takes.",
+        metavar="NAME",
+    ),
+)
 _LATENCY = (
     OptionSpec(
         "no_latency",
@@ -118,6 +134,7 @@ ANALYZE_OPTIONS: tuple[OptionSpec, ...] = (
     _NO_PERF,
     _OUTPUT,
     _QUICK,
+    *_SHAPES_FROM,
     *_MEASURING,
     *_LATENCY,
 )
@@ -131,6 +148,7 @@ COMPARE_OPTIONS: tuple[OptionSpec, ...] = (
     _OUTPUT,
     _QUICK,
     _FAIL_ON,
+    *_SHAPES_FROM,
     *_MEASURING,
     *_LATENCY,
 )
@@ -235,9 +253,24 @@ def analyze_request(values: Values) -> Request:
     Raises:
         UserInputError: Something is wrong with them or with the config.
     """
-    config = _config(values, comparing=False)
+    config, notes = _shaped(_config(values, comparing=False), values)
     output_dir = Path(_text(values, "output_dir") or "./results")
-    return Request(config, settings_of(values), output_dir, notes=tuple(_notes(values)))
+    return Request(config, settings_of(values), output_dir, notes=(*_notes(values), *notes))
+
+
+def _shaped(config: KernelConfig, values: Values) -> tuple[KernelConfig, list[str]]:
+    """Take the shapes from a trace if asked for; returns what to tell people as well."""
+    path, name = _text(values, "shapes_from"), _text(values, "kernel")
+    if path is None and name is None:
+        return config, []
+    if path is None or name is None:
+        given, missing = ("--kernel", "--shapes-from") if path is None else ("--shapes-from", "--kernel")
+        raise UserInputError(
+            f"{given} needs {missing}", key=missing, hint="--shapes-from TRACE --kernel NAME takes shapes from a trace"
+        )
+    from magpie_tui.kernels.trace_shapes import with_shapes_from
+
+    return with_shapes_from(config, Path(path), name)
 
 
 def compare_request(values: Values) -> Request:
@@ -246,14 +279,14 @@ def compare_request(values: Values) -> Request:
     Raises:
         UserInputError: Something is wrong with them or with the config, or there are fewer than two kernels.
     """
-    config = _config(values, comparing=True)
+    config, notes = _shaped(_config(values, comparing=True), values)
     if len(config.kernels) < 2:
         raise UserInputError(
             f"a comparison needs at least two kernels, not {plural(len(config.kernels), 'kernel')}", path=config.path
         )
     baseline = find_baseline(config, _text(values, "baseline") or "0")
     output_dir = Path(_text(values, "output_dir") or "./results")
-    return Request(config, settings_of(values), output_dir, baseline, _fail_on(values), tuple(_notes(values)))
+    return Request(config, settings_of(values), output_dir, baseline, _fail_on(values), (*_notes(values), *notes))
 
 
 def find_baseline(config: KernelConfig, text: str) -> int:

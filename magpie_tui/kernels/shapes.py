@@ -55,6 +55,8 @@ class ShapePoint:
 
 def _point(value: Value) -> ShapePoint:
     """Read one value of ``KernelEntry.shapes``: a mapping of names, a shape, or a list of shapes."""
+    if isinstance(value, Mapping) and "tensors" in value:
+        return _of_tensors(value)
     if isinstance(value, Mapping):
         dims = {name: item for name, item in value.items() if isinstance(item, int) and not isinstance(item, bool)}
         dims.pop("weight", None)
@@ -81,6 +83,25 @@ def _point(value: Value) -> ShapePoint:
             dtypes[str(len(dtypes))] = item
     tensors = tuple(shapes) if shapes else (tuple(plain),)
     return ShapePoint(id=tensors_text(tensors, dtypes), dtypes=dtypes, tensors=tensors)
+
+
+def _of_tensors(value: Mapping[str, Value]) -> ShapePoint:
+    """Read ``{tensors: [[32, 4096], [4096]], dtypes: [bfloat16, bfloat16], weight: 0.3, guard: false}``."""
+    given, names, weight = value["tensors"], value.get("dtypes"), value.get("weight")
+    tensors = tuple(
+        tuple(extent for extent in item if isinstance(extent, int))
+        for item in (given if isinstance(given, tuple) else ())
+        if isinstance(item, tuple)
+    )
+    told = names if isinstance(names, tuple) else (names,) * len(tensors)
+    dtypes = {str(index): name for index, name in enumerate(told) if isinstance(name, str) and name}
+    return ShapePoint(
+        id=tensors_text(tensors, dtypes),
+        dtypes=dtypes,
+        weight=float(weight) if isinstance(weight, (int, float)) and not isinstance(weight, bool) else None,
+        guard=value.get("guard") is True,
+        tensors=tensors,
+    )
 
 
 def tensors_text(tensors: Sequence[Sequence[int]], dtypes: Mapping[str, str]) -> str:
