@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from magpie_tui.basics.text import plural
 from magpie_tui.kernels.model import CheckStatus, Fact, GateCheck
+from magpie_tui.kernels.rights import Rights
+from magpie_tui.kernels.settings import GateSettings
+from magpie_tui.kernels.watching import Changed
 
 TITLES: dict[str, str] = {
     "G1": "both arms identified by what was loaded",
@@ -38,7 +41,10 @@ TITLES: dict[str, str] = {
 }
 ORDER: tuple[str, ...] = tuple(TITLES)
 
-NOT_IN_THIS_VERSION = "this version does not run it"
+SHORTENED = "left out by --quick"
+NOT_ASKED_FOR = "it is run only when asked for (--strain)"
+AFTER_TIMING = ("G14", "G18", "G24")
+"""Checks that timing adds to."""
 
 
 def check(identity: str, status: CheckStatus, reason: str | None = None, **facts: Fact) -> GateCheck:
@@ -46,14 +52,29 @@ def check(identity: str, status: CheckStatus, reason: str | None = None, **facts
     return GateCheck(identity, TITLES[identity], status, reason, facts)
 
 
-def complete(checks: Iterable[GateCheck], reason: str) -> tuple[GateCheck, ...]:
-    """Return all checks in the gate's order; missing ones did not run because of ``reason`` or the version."""
+def complete(checks: Iterable[GateCheck], reason: str, settings: GateSettings) -> tuple[GateCheck, ...]:
+    """Return all checks in the gate's order; missing ones did not run because of ``reason``, or were not asked for."""
     known = {item.id: item for item in checks}
-    later = {"G6", "G7", "G12", "G15", "G16", "G17", "G19", "G20", "G21", "G22"}
     return tuple(
-        known.get(identity) or check(identity, "not_run", NOT_IN_THIS_VERSION if identity in later else reason)
+        known.get(identity)
+        or check(identity, "not_run", NOT_ASKED_FOR if identity == "G22" and not settings.strain else reason)
         for identity in ORDER
     )
+
+
+def joined(before: GateCheck | None, after: GateCheck) -> GateCheck:
+    """Return two findings of one check as one: a failure wins, then a pass; reasons and numbers of both are kept."""
+    if before is None:
+        return after
+    order = ("fail", "pass", "not_run")
+    first, _second = sorted((before, after), key=lambda item: order.index(item.status))
+    if first.status == "fail":
+        return first
+    reasons = [
+        item.reason for item in (before, after) if item.reason and (item.status == first.status or item is after)
+    ]
+    text = "; ".join(dict.fromkeys(reasons)) or None
+    return GateCheck(first.id, first.title, first.status, text, {**before.facts, **after.facts})
 
 
 def testcase_only(passed: bool) -> tuple[GateCheck, ...]:
@@ -62,9 +83,82 @@ def testcase_only(passed: bool) -> tuple[GateCheck, ...]:
     return tuple(check(identity, "not_run", reason) for identity in ORDER if identity not in ("G23", "G24"))
 
 
-def identified(digests: Mapping[str, str]) -> GateCheck:
-    """G1: what was loaded is named by the hash of its content, taken before and after."""
-    return check("G1", "pass", "sources named by SHA-256", **dict(digests))
+def attempts(tried: Sequence[Mapping[str, Fact]], rights: Rights | None) -> list[GateCheck]:
+    """G2 and G19: what Python code of the kernel tried on files and processes that it must leave alone."""
+    references = {str(path) for path in rights.references} if rights is not None else set()
+    found = []
+    for item in tried:
+        what, path = str(item["what"]), str(item["path"])
+        if what == "read" and path in references:
+            found.append(check("G2", "fail", f"it tried to read the reference ({path})", path=path))
+        else:
+            found.append(check("G19", "fail", f"it tried to {what} what is not its own ({path})", path=path))
+    return found
+
+
+def confined(facts: Mapping[str, Fact], rights: Rights | None, *, same: bool) -> list[GateCheck]:
+    """G19, and what there is to add to G2: which rights the kernel's process had.
+
+    Args:
+        facts: What the process said when its rights were taken, before the kernel was loaded.
+        same: The harness and the files of others are what they were before.
+    """
+    if rights is None:
+        return [check("G19", "not_run", "the kernel's process kept all rights of the user")]
+    if not same:
+        return [check("G19", "fail", "files of the harness or of another kernel changed while it ran")]
+    version, readable = facts.get("landlock"), facts.get("readable")
+    seen = [str(path) for path in rights.references if isinstance(readable, list) and str(path.resolve()) in readable]
+    numbers: dict[str, Fact] = {"landlock": version, "signals": facts.get("signals"), "writable": facts.get("writable")}
+    if rights.visible:
+        reading = f"its source can be read by the kernel ({'; '.join(rights.visible.values())})"
+    elif seen:
+        reading = f"its source can be read by the kernel's native code ({facts.get('reason')})"
+    else:
+        reading = "its source cannot be read by the kernel"
+    found = [check("G2", "pass", reading)]
+    if version:
+        kept = ", sends no signals to others" if facts.get("signals") else ""
+        text = f"it writes to its own directory only{kept} (Landlock {version}); harness and results unchanged"
+        return [*found, check("G19", "pass", text, **numbers)]
+    text = f"{facts.get('reason')}: only Python code is held back; harness and files of others are unchanged"
+    return [*found, check("G19", "not_run", text, **numbers)]
+
+
+def untouched(changed: Changed) -> GateCheck:
+    """G18: timers, synchronisation, allocation and the harness are what they were, read from outside."""
+    if changed.reason is not None:
+        return check("G18", "not_run", changed.reason)
+    if changed.names:
+        names = ", ".join(changed.names[:6])
+        return check("G18", "fail", f"it replaced {names}", replaced=list(changed.names))
+    return check("G18", "pass", f"{changed.watched} functions and names are the originals", watched=changed.watched)
+
+
+def undeclared_nan(outputs: Sequence[Mapping[str, Fact]], *, declared: bool) -> GateCheck | None:
+    """G10: a reference that gives NaN needs a declaration, since NaN could hide anything; None when all is well."""
+    for item in outputs:
+        count = item.get("nan")
+        if isinstance(count, int) and count and not declared:
+            return check(
+                "G10",
+                "fail",
+                f"output{item['name']} of the reference is NaN at {plural(count, 'element')}; where that is meant, "
+                "declare `equal_nan: true` under correctness: accordo:",
+            )
+    return None
+
+
+def own_memory(told: Mapping[str, Fact], allowed: Fact, *, in_place: bool, where: str) -> GateCheck:
+    """G6: outputs lie in memory of their own, as far as the reference's do."""
+    earlier, aliases = told["earlier"], told["aliases"]
+    if isinstance(earlier, list) and earlier:
+        return check("G6", "fail", f"{earlier[0]} lies in the memory of an output of an earlier call ({where})")
+    permitted = allowed if isinstance(allowed, list) else []
+    for pair in aliases if isinstance(aliases, list) else []:
+        if isinstance(pair, list) and pair not in permitted and not (in_place and str(pair[1]).startswith("input")):
+            return check("G6", "fail", f"{pair[0]} shares memory with {pair[1]} ({where})")
+    return check("G6", "pass", "in memory of their own, earlier outputs kept alive")
 
 
 def reference_apart(answer: Mapping[str, Fact], title: str) -> GateCheck:
@@ -192,7 +286,7 @@ def nonfinite(outputs: Sequence[Mapping[str, Fact]], where: str) -> GateCheck:
 
 
 def seeds_and_values(
-    seeds: int, wanted: int, ran: Sequence[str], skipped: Sequence[str], cases: int | None
+    seeds: int, settings: GateSettings, ran: Sequence[str], skipped: Sequence[str], cases: int | None
 ) -> GateCheck:
     """G11: enough random seeds, and the structured values that are legal for the reference."""
     facts: dict[str, Fact] = {"seeds": seeds, "structures": list(ran), "not_legal": list(skipped)}
@@ -200,16 +294,20 @@ def seeds_and_values(
         return check("G11", "not_run", f"the saved output fixes the inputs ({plural(cases, 'case')})", **facts)
     text = f"{plural(seeds, 'random seed')}; {', '.join(ran) if ran else 'no structured values'}"
     if skipped:
-        text += f"; the reference is not finite for {', '.join(skipped)}"
-    return check("G11", "pass" if seeds >= wanted else "not_run", text, **facts)
+        text += f"; the reference is not exact for {', '.join(skipped)}"
+    if settings.quick:
+        text += "; fewer seeds because of --quick"
+    return check("G11", "pass", text, **facts)
 
 
-def repeatable(digests: Sequence[str], deterministic: bool | None) -> GateCheck:
-    """G13: calls on equal content give equal bits, unless declared otherwise."""
+def repeatable(digests: Sequence[str], deterministic: bool | None, wrong: GateCheck | None) -> GateCheck:
+    """G13: equal content gives equal bits, unless declared otherwise; ``wrong`` is a result beyond the bound."""
     different = [index for index, digest in enumerate(digests) if digest != digests[0]]
     if not different:
         return check("G13", "pass", f"{plural(len(digests), 'call')}, equal bits")
     text = f"call {different[0] + 1} of {len(digests)} on equal inputs gave other bits than the first"
+    if wrong is not None:
+        return check("G13", "fail", f"declared not deterministic, and not within the bound: {wrong.reason}")
     if deterministic is False:
-        return check("G13", "pass", f"{text}; declared not deterministic, each call is within the bound")
+        return check("G13", "pass", f"{text}; declared not deterministic, and within the bound")
     return check("G13", "fail", f"{text}; declare `deterministic: false` if that is meant")

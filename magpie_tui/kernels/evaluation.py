@@ -9,7 +9,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from magpie_tui.kernels.judges import Judge, ReferenceTask, find_reference, refe
 from magpie_tui.kernels.model import GateCheck, Judgement, StageOutcome, Timing
 from magpie_tui.kernels.preflight import Preflight, interpreter_of, memory_limit_bytes
 from magpie_tui.kernels.raw import RawBinary, build_raw, is_raw, load_message
+from magpie_tui.kernels.rights import Rights, rights_for
 from magpie_tui.kernels.sessions import Harness, HarnessBrokenError
 from magpie_tui.kernels.settings import EvaluationSettings
 from magpie_tui.workspaces.kernel_state import PerformanceResult
@@ -277,15 +278,17 @@ class Evaluation:
             seed=self.model_seed,
             timeout_s=self.timeout_s(entry),
             raw=raw,
+            rights=self._rights(outcome.index, task),
         )
-        settings = replace(self.settings.gate, timeout_s=self.timeout_s(entry))
-        gate = Gate(candidate, self.judge_of(task), settings, self.gate_seeds, self.rng, self._gate_report(entry))
+        settings = replace(self.settings.gate, timeout_s=self.timeout_s(entry), equal_nan=self._equal_nan())
+        report = self._gate_report(entry)
+        digests = outcome.digests
+        gate = Gate(candidate, self.judge_of(task), settings, self.gate_seeds, self.rng, report, digests)
         try:
             judgement = gate.run()
         except HarnessBrokenError as error:
             judgement = Judgement("resource", str(error), ours=True)
-        identified = checks.identified(outcome.digests)
-        all_checks = tuple(identified if item.id == "G1" else item for item in judgement.checks)
+        all_checks = judgement.checks
         if outcome.tested.ran:
             head = GateCheck("testcase", "testcase commands exit 0", "pass")
             proof = "testcase+reference" if judgement.correct else None
@@ -294,6 +297,30 @@ class Evaluation:
             judgement = replace(judgement, checks=all_checks)
         outcome.judgement = judgement
         outcome.candidate = candidate if judgement.correct else None
+
+    def _equal_nan(self) -> bool:
+        """Whether NaN in the reference was declared to be meant, as upstream's second backend has it."""
+        section = self.config.correctness.get("accordo")
+        return isinstance(section, Mapping) and section.get("equal_nan") is True
+
+    def _rights(self, index: int, task: ReferenceTask) -> Rights:
+        """Return what the processes of kernel ``index`` may do: its own place, not those of others."""
+        places = [self.exchange / "kernels" / str(number) for number in range(len(self.config.kernels))]
+        for place in (*places, self.exchange / "inputs", self.exchange / "outputs"):
+            place.mkdir(parents=True, exist_ok=True)
+        entry = self.config.kernels[index]
+        source = entry.source_file
+        if source is None:
+            raise ValueError("a kernel without a source cannot be called")
+        return rights_for(
+            place=places[index],
+            source=source,
+            references=[task.source],
+            secrets=[self.workspace, *(place for number, place in enumerate(places) if number != index)],
+            others=[path for other in self.config.kernels for path in other.source_files],
+            exchange=self.exchange,
+            environment=entry.env,
+        )
 
     def _gate_report(self, entry: KernelEntry) -> Callable[[str], None]:
         return lambda step: self.report("judging", None, None, f"{entry.id}: {step}")

@@ -130,8 +130,10 @@ class Judge:
             raise JudgeFailedError(reason, resource=error.word in ("timeout", "resource")) from error
 
     def path(self, name: str) -> Path:
-        """Return a new path for an exchanged value."""
-        return self.exchange / f"{name}_{secrets.token_hex(8)}.bin"
+        """Return a new path for an exchanged value: what kernels read lies apart from what they write."""
+        directory = self.exchange / ("inputs" if name in ("inputs", "init", "state") else "outputs")
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory / f"{name}_{secrets.token_hex(8)}.bin"
 
     def load(self) -> None:
         """Start the process, load the reference, write its constructor arguments and weights.
@@ -227,10 +229,31 @@ class Judge:
         """See the harness: whether the reference is finite for these inputs."""
         return self._once("legal", inputs)
 
-    def check(self, inputs: InputSet, outputs: Path) -> Message:
+    def extents(self, inputs: InputSet) -> Message:
+        """See the harness: the different extents of the inputs, and whether they hold indices."""
+        return self._once("extents", inputs)
+
+    def time(self, inputs: InputSet) -> Message:
+        """See the harness: how long the reference takes, and how many bytes it moves."""
+        return self._ask({"do": "time", "key": inputs.key})
+
+    def derive(self, base: InputSet, how: str, *, old: int = 0, new: int = 0) -> tuple[InputSet | None, str | None]:
+        """Make inputs from ``base``; returns them, or None and why the reference does not take them."""
+        key = f"{base.key}_{how}_{old}_{new}"
+        path = self.path("inputs")
+        request: Message = {"do": "derive", "key": key, "base": base.key, "how": how, "old": old, "new": new}
+        answer = self._ask({**request, "path": str(path)})
+        if not answer["legal"]:
+            return None, str(answer["reason"])
+        made = self.sets[key] = InputSet(key, path, int(answer["bytes"]))
+        made.answers["elements"] = {"elements": answer["elements"]}
+        return made, None
+
+    def check(self, inputs: InputSet, outputs: Path, *, any_strides: bool = False) -> Message:
         """Compare a candidate's outputs with what is true for ``inputs``; the file is removed."""
+        request: Message = {"do": "check", "key": inputs.key, "outputs": str(outputs), "any_strides": any_strides}
         try:
-            return self._ask({"do": "check", "key": inputs.key, "outputs": str(outputs)})
+            return self._ask(request)
         finally:
             outputs.unlink(missing_ok=True)
 

@@ -201,7 +201,9 @@ class Timer:
             clocks = checks.check("G18", "pass", "windows by the process's stamps agree with the parent's clock")
         else:
             clocks = checks.check("G18", "fail" if "clocks disagree" in untimed else "not_run", untimed)
-        outcome.judgement = replace(outcome.judgement, checks=_with(outcome.judgement.checks, clocks))
+        before = next((item for item in outcome.judgement.checks if item.id == clocks.id), None)
+        found = checks.joined(before, clocks)
+        outcome.judgement = replace(outcome.judgement, checks=_with(outcome.judgement.checks, found))
 
     def write_samples(self) -> list[Path]:
         """Write every window to ``samples.jsonl``; returns the files written."""

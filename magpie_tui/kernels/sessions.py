@@ -14,7 +14,7 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -37,10 +37,12 @@ class SessionFailedError(Exception):
         word: What that makes of the kernel, when the child is a kernel's: ``crashed``, ``timeout``, ``resource`` or
             ``invalid``.
         reason: One sentence.
+        attempts: What it had tried on files and processes that it must leave alone.
     """
 
     word: KernelWord
     reason: str
+    attempts: list[Message] = field(default_factory=list)
 
     def __str__(self) -> str:
         return self.reason
@@ -141,6 +143,13 @@ class Session:
         self._source = source
         self._process = process
         self._closed = False
+        self.attempts: list[Message] = []
+        """What the process tried on files and processes that it must leave alone: ``what`` and ``path``."""
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
 
     def __enter__(self) -> Session:
         return self
@@ -176,6 +185,8 @@ class Session:
             raise SessionFailedError("crashed", f"it disturbed the connection to the harness: {error}") from None
         if message is None:
             raise self._process.end()
+        if "attempts" in message:
+            self.attempts = list(message["attempts"])
         return message
 
     def run_windows(
@@ -231,7 +242,7 @@ class _ForkedProcess:
 
     def __init__(self, harness: Harness, pid: int) -> None:
         self._harness = harness
-        self._pid = pid
+        self.pid = self._pid = pid
         self._ended = False
 
     def end(self) -> SessionFailedError:
@@ -278,6 +289,7 @@ class _OwnProcess:
 
     def __init__(self, child: Child) -> None:
         self._child = child
+        self.pid = child.pid or 0
 
     def end(self) -> SessionFailedError:
         """Wait for a process that hung up and say what its end means."""
@@ -320,6 +332,16 @@ class Harness:
                 grace_s=0.0,
             )
         return child, Channel(ours)
+
+    def with_environment(self, more: Mapping[str, str]) -> Harness:
+        """Return another harness of the same interpreter with more variables; it is to be closed by itself."""
+        return Harness(
+            python=self.python,
+            environment={**self._environment, **more},
+            directory=self._directory,
+            log=self._log.with_name(f"{self._log.stem}_strain{self._log.suffix}"),
+            start_timeout_s=self._timeout_s,
+        )
 
     def begin(self) -> None:
         """Start importing PyTorch, without waiting for it."""

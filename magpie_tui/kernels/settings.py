@@ -16,6 +16,15 @@ class GateSettings:
         call_sets: Different inputs among which these calls rotate.
         timeout_s: Limit of one call, of loading a kernel's file, of one compile or testcase command.
         memory_share: Share of the memory that is free at the start which a child may take.
+        variants: Other shapes that are tried, besides inputs that are not contiguous; 0 tries neither.
+        holds: Calls after which is looked at what goes on.
+        hold_s: How long.
+        growth: Time two sizes.
+        traced_after: Timed windows before the one that is traced.
+        sanitize: Run programs once more under a sanitizer, where there is one.
+        strain: Also run with memory nearly full and on another device (G22).
+        equal_nan: NaN in the reference is meant, and equals NaN.
+        quick: Shortened; the report says so.
     """
 
     seeds: int = 5
@@ -24,6 +33,29 @@ class GateSettings:
     call_sets: int = 3
     timeout_s: float = 300.0
     memory_share: float = 0.8
+    variants: int = 12
+    holds: int = 3
+    hold_s: float = 0.06
+    growth: bool = True
+    traced_after: int = 8
+    sanitize: bool = True
+    strain: bool = False
+    equal_nan: bool = False
+    quick: bool = False
+
+    def shortened(self) -> GateSettings:
+        """Return the settings of a first look."""
+        return replace(
+            self,
+            seeds=3,
+            repeats=4,
+            calls=12,
+            variants=min(4, self.variants),
+            holds=1,
+            growth=False,
+            sanitize=False,
+            quick=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,4 +159,4 @@ def quick_settings(settings: EvaluationSettings) -> EvaluationSettings:
         windows=20,
         input_sets=3,
     )
-    return replace(settings, quick=True, timing=timing, gate=replace(settings.gate, repeats=4, calls=12))
+    return replace(settings, quick=True, timing=timing, gate=settings.gate.shortened())

@@ -16,6 +16,7 @@ from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.gate import Candidate, Gate
 from magpie_tui.kernels.judges import Judge, ReferenceTask, reference_of_entry
 from magpie_tui.kernels.model import Judgement
+from magpie_tui.kernels.rights import rights_for
 from magpie_tui.kernels.sessions import Harness
 from magpie_tui.kernels.settings import GateSettings
 
@@ -64,11 +65,21 @@ def judge_kernel(harness: Harness, tmp_path: Path) -> Iterator[JudgeKernel]:
         entry = replace(KernelEntry("kernel", "pytorch", (path,)), **entry_settings)  # type: ignore[arg-type]
         used = task or reference_of_entry(KernelEntry("reference", "pytorch", (true_path,)))
         assert used is not None
-        gate_settings = settings or GateSettings(timeout_s=60, repeats=3, calls=12)
-        judge = Judge(used, harness, tmp_path, tmp_path / "judge", gate_settings.timeout_s, 1, None, 7)
+        gate_settings = settings or GateSettings(timeout_s=60, repeats=3, calls=12, variants=0, growth=False, holds=1)
+        judge = Judge(used, harness, tmp_path / "exchange", tmp_path / "judge", gate_settings.timeout_s, 1, None, 7)
         judges.append(judge)
         memory = 4 << 30
-        candidate = Candidate(0, entry, path, harness, tmp_path, 1, memory, 7, gate_settings.timeout_s)
+        exchange = tmp_path / "exchange"
+        rights = rights_for(
+            place=exchange / "kernels" / "0",
+            source=path,
+            references=[used.source],
+            secrets=[tmp_path / "results"],
+            others=[],
+            exchange=exchange,
+            environment=entry.env,
+        )
+        candidate = Candidate(0, entry, path, harness, tmp_path, 1, memory, 7, gate_settings.timeout_s, rights=rights)
         rng = random.Random(5)
         seeds = [rng.getrandbits(31) for _ in range(gate_settings.seeds)]
         return Gate(candidate, judge, gate_settings, seeds, rng, lambda step: None).run()

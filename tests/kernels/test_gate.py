@@ -159,7 +159,7 @@ def test_what_a_kernel_prints_means_nothing(judge_kernel: JudgeKernel) -> None:
 
 def test_a_kernel_that_kills_its_parent_harms_only_itself(judge_kernel: JudgeKernel) -> None:
     judgement = judge_kernel("import os\n" + HEAD + "        os.kill(os.getppid(), 9)\n        os._exit(1)\n")
-    assert judgement.word in ("crashed", "resource")
+    assert (judgement.word, failed(judgement)) == ("incorrect", ["G19"])
     assert judge_kernel(RIGHT).word == "correct"
 
 

@@ -19,6 +19,7 @@ from magpie_tui.kernels.harness.loading import (
     best_device,
     find_kernel,
     load_module,
+    loaded_files,
     take_weights,
 )
 from magpie_tui.kernels.harness.raw_kernel import build, load_raw
@@ -112,10 +113,12 @@ class CandidateServer(GateRequests):
         return {
             "device": self._device,
             "device_name": torch.cuda.get_device_name(0) if self._device == "cuda" else None,
+            "devices": torch.cuda.device_count() if self._device == "cuda" else 0,
             "weights": self._kernel.weights,
             "torch": torch.__version__,
             "python": sys.version.split()[0],
             "threads": torch.get_num_threads(),
+            "loaded": loaded_files(request["source"], self._kernel.module),
             "caches": self._timer.facts() if self._timer else None,
         }
 

@@ -30,9 +30,13 @@ def _tensor_facts(tensor: Any) -> dict[str, Any]:
         "layout": str(tensor.layout).rpartition(".")[2],
         "strides": None,
         "storage_bytes": None,
+        "attributes": sorted(map(str, getattr(tensor, "__dict__", None) or ())),
+        "lazy": bool(tensor.is_neg() or (tensor.is_complex() and tensor.is_conj())),
+        "memory": True,
     }
     if tensor.layout is torch.strided:
         facts["strides"] = list(tensor.stride())
+        facts["memory"] = not tensor.numel() or tensor.data_ptr() != 0
         facts["storage_bytes"] = tensor.untyped_storage().nbytes()
     return facts
 
@@ -47,7 +51,8 @@ class _Packer:
 
         if isinstance(value, torch.Tensor):
             self.facts.append(_tensor_facts(value))
-            dense = value.detach()
+            # The class's own method, on a new object: attributes of this one cannot stand in for its data.
+            dense = torch.Tensor.detach(value)
             if dense.layout is not torch.strided:
                 dense = dense.to_dense()
             self.tensors.append(dense)

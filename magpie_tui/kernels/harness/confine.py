@@ -13,6 +13,7 @@ import os
 import platform
 import struct
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -197,6 +198,9 @@ class Confinement:
             os.environ[name] = value
             with contextlib.suppress(OSError):
                 os.makedirs(value, exist_ok=True)  # noqa: PTH103
+        # Modules of the harness that are imported later must not look like attempts to change it.
+        sys.dont_write_bytecode = True
+        tempfile.tempdir = None
         self.facts = _landlock(hidden, writable) if request["landlock"] else {"landlock": 0, "reason": "not asked for"}
         self.facts["readable"] = [path for path in hidden if _can_read(path)]
         self.facts["writable"] = [path for path in protected if _can_write(path)]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
+from collections.abc import Callable
 from typing import Any
 
 from magpie_tui.kernels.harness.aliasing import EarlierOutputs, shared
 from magpie_tui.kernels.harness.carry import digest_of, read_value, write_value
 from magpie_tui.kernels.harness.guarding import Guards, Poison, guarded_allocations
+from magpie_tui.kernels.harness.limits import limit_memory
 from magpie_tui.kernels.harness.loading import LoadedKernel, as_arguments, best_device
 from magpie_tui.kernels.harness.references import copied
 from magpie_tui.kernels.harness.tracing import operators_of, triton_names, write_kernel_trace
@@ -75,7 +77,7 @@ class GateRequests:
 
     def _do_poison(self, request: dict[str, Any]) -> dict[str, Any]:
         """Find out which patterns work here; asked before the kernel is loaded."""
-        self._device = best_device()
+        self._device = request.get("device") or best_device()
         self._poison = Poison(self._device)
         return {"patterns": list(self._poison.patterns)}
 
@@ -99,7 +101,7 @@ class GateRequests:
         answer: dict[str, Any] = {
             "aliases": shared(outputs, arguments),
             "earlier": self._earlier.overlapping(outputs),
-            "digest": digest_of(outputs),
+            "digest": digest_of([outputs, arguments]),
             "broken": guards.broken() if guards is not None else [],
         }
         if request.get("outputs"):
@@ -112,6 +114,20 @@ class GateRequests:
         read = _launch_error_reader() if self._device == "cuda" else None
         return {"number": None if read is None else int(read())}
 
+    def _do_fill_memory(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Leave about ``spare`` bytes of memory to the kernel, for good; returns how much is left."""
+        import torch
+
+        if self._device == "cuda":
+            free, _total = torch.cuda.mem_get_info()
+            spare = min(int(request["spare"]), free)
+            self._held = (torch.empty(free - spare, dtype=torch.uint8, device="cuda"), [])
+            return {"left": torch.cuda.mem_get_info()[0]}
+        with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
+            used = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmData:"))
+        limit_memory(used + int(request["spare"]))
+        return {"left": int(request["spare"])}
+
     def _do_repeat(self, request: dict[str, Any]) -> dict[str, Any]:
         """Call several times on the same content; one digest of the output bytes a call.
 
@@ -122,12 +138,13 @@ class GateRequests:
         paths = list(request.get("keep") or [])
         kept = []
         for _ in range(request["count"]):
-            outputs = self._call(as_arguments(copied(carried.value(self._device))))
+            arguments = as_arguments(copied(carried.value(self._device)))
+            outputs = self._call(arguments)
             self._synchronize()
-            digests.append(digest_of(outputs))
+            digests.append(digest_of([outputs, arguments]))
             if digests[-1] != digests[0] and paths:
                 kept.append(paths.pop(0))
-                write_value(kept[-1], {"outputs": outputs, "inputs_after": []})
+                write_value(kept[-1], {"outputs": outputs, "inputs_after": arguments})
         return {"digests": digests, "kept": kept}
 
     def _do_many(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +172,7 @@ class GateRequests:
                 given = arguments
             outputs = self._call(given)
             self._synchronize()
-            write_value(request["outputs"][path], {"outputs": outputs, "inputs_after": []})
+            write_value(request["outputs"][path], {"outputs": outputs, "inputs_after": given})
         return {}
 
     def _do_hold(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +182,7 @@ class GateRequests:
         started = _clock()
         outputs = self._call(arguments)
         # What a caller does next: the same stream, without waiting for others.
-        taken = copied(outputs)
+        taken = copied([outputs, arguments])
         if self._device == "cuda":
             import torch
 
@@ -180,22 +197,45 @@ class GateRequests:
         """Say what the held result looks like now."""
         if self._held is None:
             raise RuntimeError("nothing is held")
-        outputs, _arguments = self._held
+        outputs, arguments = self._held
         self._held = None
-        return {"digest": digest_of(outputs)}
+        return {"digest": digest_of([outputs, arguments])}
 
-    def _do_trace(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Call once under the profiler; returns operator names on a CPU, writes the trace of a GPU to ``trace``."""
-        arguments = copied(self._read(request["inputs"]))
-        self._synchronize()
-        if self._device == "cuda":
-            write_kernel_trace(lambda: self._call(arguments), request["trace"])
-            names = None
-        else:
-            names = operators_of(lambda: self._call(arguments))
-        module = self._kernel.module if self._kernel is not None else None
-        triton = triton_names(module) if module is not None and hasattr(module, "__dict__") else []
-        return {"operators": names, "triton": triton}
+    def _do_traced_call(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer ``call`` with the profiler around the kernel's own call, see ``_traced``."""
+        return self._traced(self._do_call, request)
+
+    def _do_windows(self, request: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _do_traced_windows(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer ``windows`` with the profiler around the kernel's own calls, see ``_traced``."""
+        return self._traced(self._do_windows, request)
+
+    def _traced(self, answer_to: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request by the code that always answers it, with a profiler around each call of the kernel.
+
+        Returns operator names on a CPU; on a GPU the trace is written to ``trace``.
+        """
+        if self._kernel is None:
+            raise RuntimeError("no kernel is loaded")
+        kernel, call = self._kernel, self._kernel.call
+        names: list[str] | None = None if self._device == "cuda" else []
+
+        def traced(*given: Any) -> Any:
+            results: list[Any] = []
+            if names is None:
+                write_kernel_trace(lambda: results.append(call(*given)), request["trace"])
+            else:
+                names.extend(operators_of(lambda: results.append(call(*given))))
+            return results[0]
+
+        kernel.call = traced
+        try:
+            answer = answer_to(request)
+        finally:
+            kernel.call = call
+        return {**answer, "operators": names, "triton": triton_names(kernel.module)}
 
     def _do_times(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time single calls: on each file of ``inputs`` in turn, and in between on the first one's content again.

@@ -95,7 +95,8 @@ def _namespace_of(found: Any) -> dict[str, Any]:
         # A mapping proxy holds one reference: to the dictionary that it shows.
         shown: dict[str, Any] = ctypes.cast(_word(id(proxy) + 16), ctypes.py_object).value
         return shown
-    return vars(found)
+    namespace: dict[str, Any] = vars(found)
+    return namespace
 
 
 def _resolve(path: str) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any
 
-from magpie_tui.kernels.harness import frames, numbers, structured
+from magpie_tui.kernels.harness import frames, numbers, structured, variants
+from magpie_tui.kernels.harness.aliasing import shared
 from magpie_tui.kernels.harness.carry import Carried, read_value, write_value
 from magpie_tui.kernels.harness.limits import describe_error, limit_memory
 from magpie_tui.kernels.harness.loading import as_arguments, best_device, to_device
@@ -23,10 +25,14 @@ class Expected:
         exact: The values that count, under the rules of the kernel that is judged now; empty until they are settled.
         precision: Of these: ``float64``, or ``native`` with ``note`` saying why.
         factors: For each leaf how far the reference's own rounding widens a starting point.
+        shared: Outputs of the reference that lie in the memory of its inputs or of each other, by place.
+        floors: The smallest normal number counts as zero: kernels may flush what is below it.
     """
 
-    def __init__(self, arguments: list[Any], seed: int) -> None:
+    def __init__(self, arguments: list[Any], seed: int, *, floors: bool = False) -> None:
         self.arguments = arguments
+        self.floors = floors
+        self.shared: list[list[str]] = []
         self.seed = seed
         self.native: list[Any] = []
         self.numbers: list[bool] = []
@@ -116,10 +122,10 @@ class JudgeServer:
         return {}
 
     def _do_legal(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Say whether the reference is finite everywhere for the set ``key``, and how precisely it is known."""
+        """Say whether the reference has a value (no NaN) everywhere for the set ``key``, and its precision."""
         expected = self._expected(request["key"])
-        finite = all(bool(exact.isfinite().all()) for exact in expected.exact)
-        return {"finite": finite, "precision": expected.precision}
+        defined = not any(bool(exact.isnan().any()) for exact in expected.exact)
+        return {"defined": defined, "precision": expected.precision}
 
     def _do_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make inputs (or adopt a file of inputs), remember them under ``key``, write them for the candidates."""
@@ -129,10 +135,65 @@ class JudgeServer:
             arguments = to_device(self.reference.make_inputs(request["seed"], request.get("shape")), "cpu")
         if request.get("structure"):
             arguments = structured.with_structure(arguments, request["structure"])
-        self._sets[request["key"]] = Expected(arguments, request["seed"])
+        floors = request.get("structure") == "denormals"
+        self._sets[request["key"]] = Expected(arguments, request["seed"], floors=floors)
         size = write_value(request["path"], arguments)
         read_value(request["path"]).value()  # what cannot be carried is told now
         return {"bytes": size}
+
+    def _do_extents(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the extents that the inputs of the set ``key`` have, and whether they hold indices."""
+        arguments = self._sets[request["key"]].arguments
+        return {"extents": variants.extents(arguments), "indices": variants.holds_indices(arguments)}
+
+    def _do_derive(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Make inputs from those of the set ``base`` and say whether the reference takes them.
+
+        ``how`` is ``resized`` (dimensions of the extent ``old`` become ``new``), ``relaid`` (other strides) or
+        ``touched`` (one element of each tensor changed).
+        """
+        base = self._sets[request["base"]]
+        given = [copied(item) for item in base.arguments]
+        if request["how"] == "resized":
+            arguments = variants.resized(given, request["old"], request["new"])
+        else:
+            arguments = variants.relaid(given) if request["how"] == "relaid" else variants.touched(given, base.seed)
+        expected = Expected(arguments, base.seed)
+        self._sets[request["key"]] = expected
+        try:
+            self._compute(expected)
+            self._settle(expected)
+            why = "its result is not a number" if any(bool(item.isnan().any()) for item in expected.exact) else None
+        # What a reference refuses is outside of its contract, whatever it raises.
+        except Exception as error:
+            why = f"{type(error).__name__}: {str(error)[:200]}"
+        if why is not None:
+            self._sets.pop(request["key"])
+            return {"legal": False, "reason": why}
+        size = write_value(request["path"], arguments)
+        return {"legal": True, "bytes": size, "elements": sum(int(item.numel()) for item in expected.exact)}
+
+    def _do_time(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the shortest of three calls of the reference on the set ``key`` in ns, and the bytes it moves."""
+        import torch
+
+        expected = self._expected(request["key"])
+        torch.set_num_threads(self._threads)
+        times = []
+        try:
+            for _ in range(3):
+                started = time.perf_counter_ns()
+                self.reference.native(expected.arguments, expected.seed)
+                if self.reference.device == "cuda":
+                    torch.cuda.synchronize()
+                times.append(time.perf_counter_ns() - started)
+        finally:
+            torch.set_num_threads(1)
+        tensors = [leaf for _name, leaf in leaves(expected.arguments) if isinstance(leaf, torch.Tensor)]
+        moved = sum(
+            int(item.numel() * item.element_size()) for item in [*tensors, *(leaf for _n, leaf in expected.native)]
+        )
+        return {"ns": min(times), "bytes": moved}
 
     def _do_drop(self, request: dict[str, Any]) -> dict[str, Any]:
         for key in request["keys"]:
@@ -147,6 +208,7 @@ class JudgeServer:
             outputs, inputs_after = compute(expected.arguments, expected.seed)
         finally:
             torch.set_num_threads(1)
+        expected.shared = shared(outputs, inputs_after)
         return leaves({"returned": outputs, "inputs": inputs_after} if self._in_place else outputs)
 
     def _expected(self, key: str) -> Expected:
@@ -210,6 +272,8 @@ class JudgeServer:
     def _tolerance(self, expected: Expected, index: int) -> numbers.Tolerance:
         tolerance = numbers.tolerance_for(_dtype_name(expected.native[index][1]), self._configured)
         tolerance.factor = expected.factors[index] if tolerance.origin == "dtype" else 1.0
+        if expected.floors and tolerance.origin != "exact":
+            tolerance.atol += numbers.smallest_normal(expected.native[index][1])
         return tolerance
 
     def _do_discriminates(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -226,6 +290,7 @@ class JudgeServer:
                     "shape": list(tensor.shape),
                     "elements": int(exact.numel()),
                     "finite": int(exact.isfinite().sum()),
+                    "nan": int(exact.isnan().sum()),
                     "accepted": numbers.accepted_impostors(exact, tolerance, exact=tolerance.origin == "exact"),
                     "tolerance": tolerance.facts(),
                 }
@@ -261,6 +326,7 @@ class JudgeServer:
         """Compare what a candidate wrote with what is true for the set ``key``."""
         expected = self._expected(request["key"])
         answer: dict[str, Any] = {"precision": expected.precision, "note": expected.note, "outputs": [], "form": []}
+        answer["may_share"] = expected.shared
         try:
             carried = read_value(request["outputs"])
             if carried.tree.keys() != {"dict"}:
@@ -277,7 +343,7 @@ class JudgeServer:
         answer["mutated"] = self._mutated(value["inputs_after"], expected) if value["inputs_after"] else None
         judged = {"returned": value["outputs"], "inputs": value["inputs_after"]} if self._in_place else value["outputs"]
         got = leaves(judged)
-        answer["form"] = self._wrong_form(got, carried, expected)
+        answer["form"] = self._wrong_form(got, carried, expected, any_strides=bool(request.get("any_strides")))
         if answer["form"]:
             return answer
         for index, (name, leaf) in enumerate(got):
@@ -307,7 +373,9 @@ class JudgeServer:
             if isinstance(leaf, torch.Tensor) and not _same_bytes(leaf, after[name].cpu())
         ]
 
-    def _wrong_form(self, got: list[Any], carried: Carried, expected: Expected) -> list[str]:
+    def _wrong_form(
+        self, got: list[Any], carried: Carried, expected: Expected, *, any_strides: bool = False
+    ) -> list[str]:
         """Say what is wrong with number, places, kinds, shapes, dtypes, devices, strides or storage of the outputs."""
         import torch
 
@@ -330,6 +398,10 @@ class JudgeServer:
             ):
                 if found != needed:
                     wrong.append(f"{place} has {what} {found} instead of {needed}")
+            if known["attributes"]:
+                wrong.append(f"{place} carries attributes of its own ({', '.join(known['attributes'][:4])})")
+            if known["lazy"] or not known["memory"]:
+                wrong.append(f"{place} {'is a lazy view' if known['lazy'] else 'has no memory'}")
             if not known["plain"]:
                 wrong.append(f"{place} is of the type {known['type']} instead of a plain tensor")
             if (
@@ -337,12 +409,14 @@ class JudgeServer:
                 and reference.layout is torch.strided
                 and known["shape"] == list(reference.shape)
             ):
-                wrong += _wrong_memory(place, known, reference)
+                wrong += _wrong_memory(place, known, None if any_strides else reference)
         return wrong
 
 
 def _wrong_memory(place: str, known: dict[str, Any], reference: Any) -> list[str]:
     strides = [stride for stride, extent in zip(known["strides"], known["shape"], strict=True) if extent > 1]
+    if reference is None:
+        return [f"{place} is a view that repeats its elements (strides {known['strides']})"] if 0 in strides else []
     wanted = [stride for stride, extent in zip(reference.stride(), reference.shape, strict=True) if extent > 1]
     if 0 in strides:
         return [f"{place} is a view that repeats its elements (strides {known['strides']})"]

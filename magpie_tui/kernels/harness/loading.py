@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -12,13 +14,38 @@ class NothingToCallError(Exception):
     """The file loads, but holds nothing that could be called."""
 
 
+class FreshLoader(importlib.machinery.SourceFileLoader):
+    """Compiles the bytes that it reads, never a cached file, and remembers what they were.
+
+    Attributes:
+        digest: SHA-256 of the source that runs; None before it was read.
+    """
+
+    digest: str | None = None
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the code of the file as it is now."""
+        path = self.get_filename(fullname)
+        data = self.get_data(path)
+        self.digest = hashlib.sha256(data).hexdigest()
+        return self.source_to_code(data, path)
+
+
+def loaded_files(source: str, module: Any) -> dict[str, Any]:
+    """Return the digest of a kernel's file as it was loaded, and the other files of its directory that came with it."""
+    directory = os.path.dirname(os.path.abspath(source)) + os.sep  # noqa: PTH100, PTH120
+    files = {str(getattr(item, "__file__", None) or "") for item in list(sys.modules.values())}
+    others = sorted(path for path in files if path.startswith(directory) and path != os.path.abspath(source))  # noqa: PTH100
+    return {"digest": getattr(getattr(module, "__loader__", None), "digest", None), "files": others[:200]}
+
+
 def load_module(source: str, name: str) -> Any:
     """Import the file ``source`` under ``name``; its own directory is importable, as for a script."""
     directory = os.path.dirname(os.path.abspath(source))  # noqa: PTH100, PTH120 - start-up time in the child
     if directory not in sys.path:
         sys.path.insert(0, directory)
-    spec = importlib.util.spec_from_file_location(name, source)
-    if spec is None or spec.loader is None:
+    spec = importlib.util.spec_from_file_location(name, source, loader=FreshLoader(name, source))
+    if spec is None or spec.loader is None or not source.endswith(".py"):
         raise NothingToCallError(f"{source} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -19,6 +19,27 @@ def _sorted(tensor: Any) -> Any:
         return tensor
 
 
+def _denormals(tensor: Any) -> Any:
+    import torch
+
+    largest = tensor.abs().max().clamp_min(torch.finfo(tensor.dtype).tiny)
+    return tensor / largest * (torch.finfo(tensor.dtype).tiny / 2)
+
+
+def _one_element(tensor: Any, value: float) -> Any:
+    result = tensor.clone()
+    result.view(-1)[tensor.numel() // 3] = value
+    return result
+
+
+def _plus_infinity(tensor: Any) -> Any:
+    return _one_element(tensor.contiguous(), float("inf"))
+
+
+def _minus_infinity(tensor: Any) -> Any:
+    return _one_element(tensor.contiguous(), float("-inf"))
+
+
 STRUCTURES: dict[str, Callable[[Any], Any]] = {
     "zeros": lambda tensor: tensor * 0,
     "ones": lambda tensor: tensor * 0 + 1,
@@ -26,6 +47,9 @@ STRUCTURES: dict[str, Callable[[Any], Any]] = {
     "tiny": lambda tensor: tensor / 1024,
     "sorted": _sorted,
     "identical_rows": _identical_rows,
+    "denormals": _denormals,
+    "plus_infinity": _plus_infinity,
+    "minus_infinity": _minus_infinity,
 }
 """Name to function; applied to every floating-point input tensor, index and mask tensors stay as they are."""
 
@@ -40,7 +64,8 @@ def with_structure(arguments: list[Any], name: str) -> list[Any]:
         if isinstance(value, torch.Tensor):
             if not value.is_floating_point() or not value.numel():
                 return value
-            result = change(value).to(value.dtype)
+            # There is no arithmetic in the formats of one byte.
+            result = change(value.to(torch.float32) if value.element_size() == 1 else value).to(value.dtype)
             if result.stride() == value.stride():
                 return result
             placed = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)

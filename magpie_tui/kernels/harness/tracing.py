@@ -31,7 +31,7 @@ def write_kernel_trace(call: Callable[[], Any], path: str) -> None:
 def triton_names(module: Any) -> list[str]:
     """Return the names of Triton kernels in the namespace of a kernel's file."""
     found = []
-    for value in vars(module).values():
+    for value in dict(getattr(module, "__dict__", {})).values():
         inner = value
         # Autotuners and heuristics wrap the function that is compiled.
         for _ in range(4):

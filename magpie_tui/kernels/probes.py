@@ -1,0 +1,222 @@
+"""Checks that call the kernel under special circumstances: memory, addresses, shapes, what goes on after."""
+
+from __future__ import annotations
+
+import time
+
+from magpie_tui.basics.text import plural
+from magpie_tui.kernels import checks
+from magpie_tui.kernels.gate_context import GateContext, deviation_of
+from magpie_tui.kernels.judges import InputSet
+from magpie_tui.kernels.model import Fact, GateCheck
+from magpie_tui.kernels.sessions import Message, Session, SessionFailedError
+from magpie_tui.kernels.watching import thread_times
+
+
+def memory_shows(context: GateContext, session: Session, inputs: InputSet) -> str | None:
+    """Say how the outputs depend on what was in memory before the call; None when they do not."""
+    digests: dict[str, str] = {}
+    for pattern in context.candidate.poisons:
+        told, _answer = context.call(session, inputs, f"memory filled with {pattern}", poison=pattern)
+        digests[pattern] = str(told["digest"])
+    if len(set(digests.values())) > 1:
+        return "the outputs change with what memory held before: it reads or leaves elements that it never wrote"
+    return None
+
+
+def poisoned(context: GateContext, session: Session) -> GateCheck:
+    """G7: right when new memory holds NaN or large numbers, nothing written or read beyond the buffers."""
+    context.report("filling memory, guarding buffers")
+    inputs = context.inputs(0)
+    candidate = context.candidate
+    for pattern in candidate.poisons:
+        _told, answer = context.call(session, inputs, f"memory filled with {pattern}", poison=pattern)
+        wrong = deviation_of(answer, f"new memory filled with {pattern}")
+        if wrong is not None:
+            return checks.check("G7", "fail", f"wrong when memory is filled beforehand: {wrong.reason}")
+    guards = _guard_bytes(context, session)
+    if guards is not None and guards.status == "fail":
+        return guards
+    facts: dict[str, Fact] = {"patterns": list(candidate.poisons), "guards": guards is None}
+    if not candidate.poisons:
+        return checks.check("G7", "not_run", "memory cannot be filled beforehand here", **facts)
+    note = f"; guard bytes not run: {guards.reason}" if guards is not None else ", guard bytes intact"
+    return checks.check("G7", "pass", f"memory filled with {' and '.join(candidate.poisons)}{note}", **facts)
+
+
+def _guard_bytes(context: GateContext, session: Session) -> GateCheck | None:
+    """Call with guard bytes around inputs and allocations; None when all is well, not_run when it cannot be called."""
+    inputs = context.inputs(min(1, context.count - 1))
+    try:
+        told, answer = context.call(session, inputs, "buffers with guard bytes", guarded=True)
+    except SessionFailedError as error:
+        if error.word != "crashed" or "raised" not in error.reason:
+            raise
+        return checks.check("G7", "not_run", error.reason)
+    if told["broken"]:
+        return checks.check("G7", "fail", f"it wrote beyond its buffers: {'; '.join(told['broken'][:4])}")
+    wrong = deviation_of(answer, "buffers with guard bytes around them")
+    if wrong is not None:
+        return checks.check("G7", "fail", f"it reads beyond its buffers, or what it never wrote: {wrong.reason}")
+    return None
+
+
+def addresses(context: GateContext, session: Session) -> GateCheck:
+    """G15: new content at an old address counts, and so does old content at a new one."""
+    context.report("same content elsewhere, other content in its place")
+    first = context.inputs(0)
+    rounds = [("other content", context.inputs(1))] if context.count > 1 else []
+    touched = context.judge.derive(first, "touched")[0] if context.cases is None else None
+    if touched is not None:
+        rounds.append(("one element changed", touched))
+    if not rounds:
+        return checks.check("G15", "not_run", "there is only one input")
+    for what, second in rounds:
+        paths = [context.judge.path("outputs") for _ in range(3)]
+        request: Message = {"do": "addresses", "inputs": [str(first.path), str(second.path)]}
+        try:
+            context.ask(session, {**request, "outputs": [str(path) for path in paths]}, "new content, old address")
+        except SessionFailedError as error:
+            # Inputs of other shapes cannot be put in the place of the first ones.
+            if error.word == "crashed" and "must match the size" in error.reason:
+                continue
+            raise
+        order = (first, second, first)
+        places = ("first call", f"{what} at the same addresses", "the first content at new addresses")
+        for inputs, path, place in zip(order, paths, places, strict=True):
+            wrong = deviation_of(context.judge.check(inputs, path), place)
+            if wrong is not None:
+                return checks.check("G15", "fail", f"it answers from what it saw before: {wrong.reason}")
+    if touched is not None:
+        context.judge.drop(touched)
+    return checks.check("G15", "pass", f"{' and '.join(what for what, _inputs in rounds)} at the same addresses")
+
+
+SETTLE_S = 0.005
+"""Pools of threads wait actively for so long after a call before they sleep."""
+LATE_WORK_NS = 5_000_000
+"""CPU time that new threads may use after a call has returned."""
+
+
+def after_the_call(context: GateContext, session: Session, threads_before: set[int]) -> GateCheck:
+    """G16: when the call has returned, its outputs are there and nobody works on."""
+    context.report("looking at what goes on after a call")
+    late: list[int] = []
+    facts: dict[str, Fact] = {"threads_before": len(threads_before)}
+    for attempt in range(context.settings.holds):
+        told = context.ask(session, {"do": "hold", "inputs": str(context.inputs(0).path)}, "one call, then waiting")
+        before = thread_times(session.pid)
+        time.sleep(context.settings.hold_s)
+        after = thread_times(session.pid)
+        released = context.ask(session, {"do": "release"}, "one call, then waiting")
+        facts["threads_after"] = len(after)
+        if told["taken"] != released["digest"]:
+            return checks.check("G16", "fail", "its outputs change after the call has returned", **facts)
+        new = {thread: used for thread, used in after.items() if thread not in threads_before}
+        used = sum(value - before.get(thread, 0) for thread, value in new.items())
+        late.append(used)
+        facts["late_cpu_ms"] = max(late) / 1e6
+        unjoined = float(told["call_ns"]) - float(told["stream_ns"])
+        if attempt and unjoined > max(50_000.0, 0.5 * float(told["stream_ns"])):
+            reason = f"{unjoined / 1e3:.0f} us of its work run beside the caller's stream, which does not wait for it"
+            return checks.check("G16", "fail", reason, **facts)
+    if late and min(late) > LATE_WORK_NS:
+        reason = f"threads that it started use {min(late) / 1e6:.0f} ms of CPU time after each call has returned"
+        return checks.check("G16", "fail", reason, **facts)
+    if not late:
+        return checks.check("G16", "not_run", "not asked for")
+    started = int(str(facts["threads_after"])) - len(threads_before)
+    note = f", {plural(started, 'thread')} started" if started > 0 else ""
+    return checks.check("G16", "pass", f"outputs stay as they are, nobody works on{note}", **facts)
+
+
+REFUSALS = ("ValueError", "AssertionError", "NotImplementedError", "TypeError")
+_WORDS_OF_A_REFUSAL = ("contiguous", "multiple of", "divisible", "not support", "unsupported", "aligned")
+
+
+def is_refusal(reason: str, *, zero_size: bool = False) -> bool:
+    """True when a kernel said plainly that it does not take an input, rather than failing on it.
+
+    Args:
+        reason: What its process raised.
+        zero_size: Only an exception made for it counts; the checks of extensions (``must be contiguous``) as well.
+    """
+    if not reason.startswith("it raised "):
+        return False
+    text = reason[len("it raised ") :]
+    if text.startswith(REFUSALS):
+        return True
+    return text.startswith("RuntimeError") and not zero_size and any(word in text for word in _WORDS_OF_A_REFUSAL)
+
+
+def _variants(context: GateContext) -> list[tuple[str, str, int, int]]:
+    """Return (name, how, old, new) of the other shapes and layouts to try."""
+    base = context.inputs(0)
+    known = context.judge.extents(base)
+    found: list[tuple[str, str, int, int]] = []
+    for extent in known["extents"]:
+        for new in (extent + 1, extent - 1, 1, 0):
+            if new == extent or (new < extent and known["indices"]):
+                continue
+            what = "zero" if new == 0 else str(new)
+            found.append((f"{what} instead of {extent}", "resized", int(extent), int(new)))
+    found = list(dict.fromkeys(found))
+    limit = context.settings.variants
+    if len(found) > limit:
+        # The last dimensions come first, and each with its ragged sizes before its ends.
+        found = found[:limit]
+    return [("inputs that are not contiguous", "relaid", 0, 0), *found]
+
+
+def shapes(context: GateContext, session: Session) -> GateCheck:
+    """G12: other shapes and layouts that the reference takes are right, or are plainly refused."""
+    if context.cases is not None:
+        return checks.check("G12", "not_run", "the saved output fixes the shapes")
+    ran: list[str] = []
+    refused: list[str] = []
+    outside: list[str] = []
+    base = context.inputs(0)
+    for name, how, old, new in _variants(context) if context.settings.variants else []:
+        context.report(f"shapes: {name}")
+        inputs, why = context.judge.derive(base, how, old=old, new=new)
+        if inputs is None:
+            outside.append(f"{name} ({why})")
+            continue
+        zero_size = how == "resized" and new == 0
+        try:
+            _told, answer = context.call(session, inputs, name, any_strides=how == "relaid")
+        except SessionFailedError as error:
+            reason = error.reason.removesuffix(f" ({name})")
+            if error.word == "crashed" and is_refusal(reason, zero_size=zero_size):
+                refused.append(name)
+                continue
+            if error.word == "resource":
+                raise
+            return checks.check("G12", "fail", f"{name}, which the reference takes: {reason}", tried=[*ran, *refused])
+        finally:
+            context.judge.drop(inputs)
+        # Which strides PyTorch gives an output for inputs with others is habit, and no contract.
+        wrong = deviation_of(answer, name)
+        if wrong is not None:
+            return checks.check("G12", "fail", f"wrong for other inputs of its task: {wrong.reason}", tried=list(ran))
+        ran.append(name)
+    facts: dict[str, Fact] = {"ran": list(ran), "refused": list(refused), "outside": list(outside)}
+    if not ran:
+        reason = f"it refuses all {len(refused)} of them" if refused else "the reference takes no other shapes"
+        return checks.check("G12", "not_run", reason, **facts)
+    text = f"{plural(len(ran), 'variant')} right"
+    if refused:
+        text += f"; refused: {', '.join(refused)}"
+    return checks.check("G12", "pass", text, **facts)
+
+
+def launches(context: GateContext, session: Session) -> GateCheck:
+    """G17: no launch of the kernel's has failed silently."""
+    if context.candidate.loaded.get("device") != "cuda":
+        return checks.check("G17", "not_run", "nothing is launched on a device")
+    number = context.ask(session, {"do": "launch_error"}, "launch errors")["number"]
+    if number is None:
+        return checks.check("G17", "not_run", "the runtime's last error cannot be asked for here")
+    if number:
+        return checks.check("G17", "fail", f"a launch failed without being noticed (error {number} of the runtime)")
+    return checks.check("G17", "pass", "no launch error is pending; errors of the device end the process")
