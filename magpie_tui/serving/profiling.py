@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,8 @@ STOP_TIMEOUT_S = 1800.0
 """Writing a trace may take minutes, and the answer comes when it is written."""
 _START_TIMEOUT_S = 120.0
 _SETTLED_S = 1.0
+_AFTER_REFUSAL_S = 10.0
+_READ_BYTES = 1 << 20
 _TOP_KERNELS = 10
 
 
@@ -70,15 +74,19 @@ def stop_capture(
         ranks: Workers that write one each.
     """
     began = time.monotonic()
-    problem = None
+    refusal, patience_s = None, timeout_s
     try:
         _switch(server, control.stop_path, None, timeout_s)
     except ControlError as error:
-        # A server that stops by itself after the planned steps may refuse to stop once more.
-        problem = None if control.ends_itself and "status" in str(error) else str(error)
-    if problem is None:
-        problem = _await_traces(server, directory, ranks, began + timeout_s, should_stop)
+        # One that has stopped by itself after the planned steps may refuse to stop once more: its traces decide.
+        refusal, patience_s = str(error), min(timeout_s, _AFTER_REFUSAL_S if control.ends_itself else 0.0)
+    problem = _await_traces(server, directory, ranks, time.monotonic() + patience_s, should_stop)
     files = trace_files(directory)
+    cut = [path.name for path in files if not is_whole(path)]
+    if cut:
+        problem = f"{', '.join(cut)} {'is' if len(cut) == 1 else 'are'} cut off"
+    if problem is not None and refusal is not None:
+        problem = f"{refusal}; {problem}"
     size = sum(path.stat().st_size for path in files)
     return Capture(problem, time.monotonic() - began, tuple(path.name for path in files), size)
 
@@ -95,6 +103,19 @@ def trace_files(directory: Path) -> tuple[Path, ...]:
         return tuple(file.path for file in find_traces(directory).files)
     except UserInputError:
         return ()
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a packed trace can be unpacked to its end; one that is not packed is taken to be whole."""
+    if path.suffix != ".gz":
+        return True
+    try:
+        with gzip.open(path, "rb") as file:
+            while file.read(_READ_BYTES):
+                pass
+    except (OSError, EOFError, zlib.error):
+        return False
+    return True
 
 
 def _await_traces(

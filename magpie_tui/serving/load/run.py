@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import select
 import socket
@@ -103,7 +104,8 @@ def _follow(
     give_up_at: float | None = None
     while True:
         if give_up_at is None and cancelled():
-            channel.sendall(STOP)
+            with contextlib.suppress(OSError):  # it may just have ended by itself
+                channel.sendall(STOP)
             give_up_at = time.monotonic() + _GIVE_UP_S
         if give_up_at is not None and time.monotonic() > give_up_at:
             return child.stop(by="a load that did not end in time")
