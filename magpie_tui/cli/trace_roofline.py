@@ -1,0 +1,144 @@
+"""``trace roofline``: operators with their distance to the ceilings of the device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from magpie_tui.basics.errors import AnswerIsNoError
+from magpie_tui.cli.output import ListFormat, print_listing
+from magpie_tui.cli.trace_common import (
+    Format,
+    Salvage,
+    StageOption,
+    TracePath,
+    reading,
+    require_capture,
+    say,
+    say_caveats,
+    say_files,
+    stages_from,
+)
+from magpie_tui.traces.operators.roofline_report import ReportKind, SortBy
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.operators.roofline_report import RooflineReport
+    from magpie_tui.traces.roofline.rows import RooflineRow, RooflineStage
+    from magpie_tui.traces.stage_names import Stage
+
+
+def roofline(
+    trace: TracePath,
+    stage: StageOption = None,
+    arch: Annotated[
+        str | None,
+        typer.Option("--arch", metavar="FILE|NAME", help="Ceilings: a device, or a file in TraceLens' JSON form."),
+    ] = None,
+    capture_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--capture-folder", metavar="DIR", help="Traces of the graph capture (default: capture_traces beside it)."
+        ),
+    ] = None,
+    sort: Annotated[SortBy, typer.Option("--sort", help="What the rows are ordered by.")] = SortBy.time,
+    rank: Annotated[int | None, typer.Option("--rank", metavar="N", help="Which rank (default: the first).")] = None,
+    top_k: Annotated[int, typer.Option("--top-k", metavar="N", min=0, help="Rows to print; 0 prints all.")] = 0,
+    csv_dir: Annotated[
+        Path | None, typer.Option("--csv", metavar="DIR", help="Write TraceLens' tables to DIR, one CSV file each.")
+    ] = None,
+    xlsx: Annotated[
+        Path | None, typer.Option("--xlsx", metavar="FILE", help="Write TraceLens' tables as one workbook.")
+    ] = None,
+    report_kind: Annotated[
+        ReportKind, typer.Option("--report", help="Which of TraceLens' reports --csv and --xlsx write.")
+    ] = ReportKind.auto,
+    salvage: Salvage = False,
+    list_format: Format = ListFormat.table,
+) -> None:
+    """List operators with shapes, time, work and their distance to the device's ceilings.
+
+    Example: magpie-tui trace roofline results/benchmark_vllm_20261130_101500 --stage decode --sort win
+    """
+    from magpie_tui.traces.discover import find_traces
+    from magpie_tui.traces.operators.listings import roofline_columns, roofline_rows, summary_text
+    from magpie_tui.traces.operators.roofline_report import (
+        RooflineRequest,
+        analyze_roofline,
+        ordered,
+        roofline_json,
+    )
+
+    stages = stages_from(stage)
+    wanted = report_kind if csv_dir is not None or xlsx is not None else None
+    report = analyze_roofline(
+        find_traces(trace),
+        reading(salvage=salvage),
+        RooflineRequest(arch, capture_folder, rank, stages, wanted),
+    )
+    _say_choice(report)
+    _write_tables(report, csv_dir, xlsx)
+    found = _chosen(report, stages, trace)
+    rows: list[tuple[RooflineStage, RooflineRow]] = []
+    for item in found:
+        listed = ordered(item.rows, sort)
+        if top_k and len(listed) > top_k:
+            say("note", f"{top_k} of {len(listed)} rows of stage {item.stage} are shown")
+        rows += [(item, row) for row in (listed[:top_k] if top_k else listed)]
+    columns, cells = roofline_columns(), roofline_rows([row for _stage, row in rows])
+    if len(found) > 1:
+        from magpie_tui.cli.output import Column
+
+        columns = [Column("stage"), *columns]
+        cells = [[item.stage, *line] for (item, _row), line in zip(rows, cells, strict=True)]
+    print_listing(
+        columns, cells, list_format=list_format, json_value=roofline_json(report, stages, sort), empty="no device work"
+    )
+    for item in found:
+        say("note", summary_text(item))
+        for caveat in item.caveats:
+            say("caveat", caveat)
+    say_caveats([report.rank])
+    require_capture([report.rank], trace)
+
+
+def _say_choice(report: RooflineReport) -> None:
+    say_files(report.traces, ())
+    if len(report.traces.files) > 1:
+        say("note", f"rank {report.file.rank} of {len(report.traces.files)} is shown; --rank picks another")
+    if report.capture_folder is not None:
+        say("note", f"graph captures: {report.capture_folder}")
+    if report.ceilings is not None:
+        say("note", f"ceilings: {report.ceilings.label} ({report.device})")
+
+
+def _write_tables(report: RooflineReport, csv_dir: Path | None, xlsx: Path | None) -> None:
+    from magpie_tui.traces.operators.upstream_report import write_report
+    from magpie_tui.traces.operators.workbook import write_workbook
+
+    if report.tables is None:
+        return
+    if csv_dir is not None:
+        written = write_report(report.tables, csv_dir)
+        say("note", f"{len(written)} tables written to {csv_dir.absolute()}")
+    if xlsx is not None:
+        write_workbook(report.tables, xlsx)
+        say("note", f"written: {xlsx.absolute()}")
+
+
+def _chosen(report: RooflineReport, stages: tuple[Stage, ...], trace: Path) -> list[RooflineStage]:
+    """Rows of the stages asked for.
+
+    Raises:
+        AnswerIsNoError: None of them occurs.
+    """
+    if not stages:
+        everything = report.stage(None)
+        return [everything] if everything is not None else []
+    found = [item for item in map(report.stage, stages) if item is not None]
+    if not found:
+        present = ", ".join(item.stage for item in report.roofline.stages if item.stage != "all") or "none"
+        names = ", ".join(stage.value for stage in stages)
+        raise AnswerIsNoError(f"no steps of stage {names}", path=trace, hint=f"stages of this trace: {present}")
+    return found
