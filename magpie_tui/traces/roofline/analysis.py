@@ -205,10 +205,9 @@ class _Builder:
     def _row(self, part: RowParts, whole: float) -> RooflineRow:
         row = replace(part.row, share=part.time_us / whole if whole else 0.0)
         if not part.works:
-            reason = "no model for this operator"
             if part.how is How.kernel and part.by_graph:
-                reason = "replayed from a graph without a capture trace: the kernel is known, its shapes are not"
-            return replace(row, reason=row.reason or reason)
+                return replace(row, reason="replayed from a graph without a capture trace: no shapes")
+            return replace(row, reason=row.reason or "no model for this operator")
         works = [self._rows.works[place] for place in part.works]
         first = works[0]
         row = replace(
