@@ -40,6 +40,7 @@ ALL = "all"
 _REPLAYED = "a replayed graph records no shapes: give the traces of the capture run with --capture-folder"
 _INFERRED = "attributed by the name of the kernel, which eager steps launch from this op only"
 _INFERRED_CALL = "taken over from an eager step of the same batch with the same kernels"
+_WAITING = "the time holds waiting for other ranks (trace collectives tells how much): nothing is said to be won"
 _UNLINKED = "the trace has no launching call for it"
 
 
@@ -171,7 +172,7 @@ class _Drawing:
             self._graph_share(mine, total),
             self._capture(mine),
             0.0,
-            self._caveats(mine),
+            (*self._caveats(mine), *_misfits(rows)),
         )
 
     def _unlinked_of(self, stage: Stage | None, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -253,6 +254,9 @@ class _Drawing:
         caveats = (first.caveats if first is not None else ()) + ((_INFERRED_CALL,) if inferred and not guessed else ())
         if first is not None and first.correction is not None:
             caveats += (first.correction.why,)
+        waits = first is not None and first.link_bytes > 0
+        if waits:
+            caveats += (_WAITING,)
         return RooflineRow(
             name=name,
             category=row.category,
@@ -268,7 +272,7 @@ class _Drawing:
             ceiling=roof.label if roof is not None else None,
             ceiling_us=roof_us,
             percent=100 * roof_us / mean if roof_us is not None and mean else None,
-            win_us=max(0.0, time_us - roof_us * count) if roof_us is not None else None,
+            win_us=max(0.0, time_us - roof_us * count) if roof_us is not None and not waits else None,
             fits=roof is None or roof_us is None or Roof(roof.bound, roof.rate, roof_us).fits(mean),
             own=first.own if first is not None else False,
             formula=first.formula if first is not None else "",
@@ -347,6 +351,13 @@ class _Drawing:
                 )
             )
         return found
+
+
+def _misfits(rows: Sequence[RooflineRow]) -> tuple[str, ...]:
+    """Say how much time lies in rows that are faster than their roof."""
+    found = [row for row in rows if not row.fits]
+    share = sum(row.share for row in found)
+    return (f"{len(found)} rows ({share:.1%} of the time) pass their roof: model does not fit",) if found else ()
 
 
 def _members(group: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
