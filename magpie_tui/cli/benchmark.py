@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from magpie_tui.basics.errors import AnswerIsNoError, MachineError, UserInputError
+from magpie_tui.basics.errors import AnswerIsNoError, ExitCode, UserInputError
 from magpie_tui.basics.text import printable
 from magpie_tui.cli.group import Command, command_app
 from magpie_tui.cli.output import write
@@ -65,6 +65,7 @@ class RunKind(str, Enum):
 
 @app.command(cls=Command)
 def benchmark(
+    context: typer.Context,
     framework: Annotated[Framework | None, typer.Argument(help="Serving framework, without -b.")] = None,
     benchmark_config: Annotated[
         Path | None, typer.Option("--benchmark-config", "-b", metavar="FILE", help="Benchmark YAML.")
@@ -101,19 +102,60 @@ def benchmark(
         list[str] | None, typer.Option("--kernel-source-repos", metavar="DIR...", help="Checkouts to search.")
     ] = None,
     salvage: Salvage = False,
-) -> None:
+) -> int:
     """Benchmark a served model, or analyze the traces of one (--trace-dir).
 
-    Example: magpie-tui benchmark --trace-dir results/benchmark_vllm_20261130_101500/torch_trace --top-k 10
+    Example: magpie-tui benchmark -b configs/benchmarks/vllm_h200_clean.yaml -o results/vllm_h200
     """
     if trace_dir is None:
-        raise MachineError(
-            "benchmark runs are not built into this version yet; only --trace-dir works",
-            hint="run upstream's `magpie benchmark`, then `magpie-tui benchmark --trace-dir DIR` on its traces",
-        )
+        return _benchmark(context, output_dir)
     selection = selection_from(top_k, start_pct, end_pct, min_duration_us, categories, ignore_categories)
     repos = [Path(repo) for repo in kernel_source_repos or ()] if find_kernel_sources or kernel_source_repos else None
     _gap_analysis(trace_dir, output_dir, selection, rank_files=not no_rank_csv, salvage=salvage, repos=repos)
+    return ExitCode.OK
+
+
+def _benchmark(context: typer.Context, output_dir: Path) -> int:
+    """Run a benchmark with the options that ``context`` holds."""
+    from click.core import ParameterSource
+
+    from magpie_tui.cli.benchmark_running import run_benchmark
+    from magpie_tui.serving.request import CommandOptions
+
+    values = context.params
+
+    def word(name: str) -> str | None:
+        value = values[name]
+        return None if value in (None, "") else str(getattr(value, "value", value))
+
+    path, framework, model, run_mode = (word(name) for name in ("benchmark_config", "framework", "model", "run_mode"))
+    if path is not None:
+        typed = {
+            name.replace("_", "-"): word(name) or "yes"
+            for name in values
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
+        return run_benchmark(Path(path), None, output_dir, run_mode, ignored=typed)
+    options = None
+    if framework is not None and model is not None:
+        options = CommandOptions(
+            framework=framework,
+            model=model,
+            precision=word("precision") or "fp8",
+            tensor_parallel=values["tp"],
+            concurrency=values["concurrency"],
+            input_len=values["input_len"],
+            output_len=values["output_len"],
+            torch_profiler=values["torch_profiler"],
+            system_profiler=values["system_profiler"],
+            run_mode=run_mode,
+            run_kind=word("run_kind"),
+            docker_image=word("docker_image"),
+            inferencex_path=word("inferencex_path") or "",
+            benchmark_script=word("benchmark_script"),
+            timeout_s=values["timeout"],
+        )
+    return run_benchmark(None, options, output_dir, run_mode, ignored={})
 
 
 def _source_finder(repos: list[Path]) -> Callable[[Sequence[str]], SourceColumns]:

@@ -203,7 +203,7 @@ def review_command(
     Example: magpie-tui config review configs/benchmarks/vllm_h200_clean.yaml
     """
     from magpie_tui.configs.display import review_json
-    from magpie_tui.configs.review import review_config
+    from magpie_tui.serving.preflight import review as review_config
 
     review = review_config(
         file,

@@ -25,7 +25,7 @@ _RESULTS = "Runs and results"
 COMMANDS: dict[str, LazyCommand] = {
     "analyze": LazyCommand("magpie_tui.cli.analyze", "Prove kernels correct and time them.", _KERNELS),
     "compare": LazyCommand("magpie_tui.cli.compare", "Rank correct kernels against a baseline.", _KERNELS),
-    "benchmark": LazyCommand("magpie_tui.cli.benchmark", "Analyze the traces of a benchmark (--trace-dir).", _KERNELS),
+    "benchmark": LazyCommand("magpie_tui.cli.benchmark", "Benchmark a served model, or analyze its traces.", _KERNELS),
     "config": LazyCommand("magpie_tui.cli.config", "Check, show, compare and copy configs.", _CONFIGS),
     "gpu-info": LazyCommand("magpie_tui.cli.gpu_info", "Show GPUs, compilers and profilers.", _CONFIGS),
     "trace": LazyCommand("magpie_tui.cli.trace", "Balance and kernel ranking of torch traces.", _RESULTS),

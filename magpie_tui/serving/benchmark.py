@@ -238,10 +238,10 @@ class _Run:
                 seed=plan.seed + _WARMUP_SEED + number,
             )
             result = run_load(round_plan, directory, on_progress=watch.progress, cancelled=watch.cancelled)
-            watch.read_log()
+            watch.look_at_server(result)
             self.found.warmup_rounds = number + 1
-            if watch.reason is not None:
-                self.found.stopped = watch.reason
+            if watch.server_end is not None or watch.reason is not None:
+                self.found.stopped = None if watch.server_end is not None else watch.reason
                 return False
             if not result.completed:
                 self.found.failure = f"no request of the warm-up was completed: {result.first_error}"
@@ -270,7 +270,7 @@ class _Run:
         self.found.counters_before = _counters(server)
         result = run_load(plan, self.workspace, on_progress=watch.progress, cancelled=watch.cancelled)
         self.found.counters_after = _counters(server)
-        watch.read_log()
+        watch.look_at_server(result)
         self._take(result, watch)
         if capturing and control is not None and placement is not None and watch.server_end is None:
             self.phase(Phase.profile)

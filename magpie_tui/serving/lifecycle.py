@@ -219,10 +219,10 @@ def _wait_until_ready(
     while True:
         ended = server.ended()
         if ended is not None:
-            raise ServerFailure(f"{ended} (before it was ready)" if server.stopped is None else ended)
+            raise ServerFailure(f"not ready: {ended}")
         stop = should_stop()
         if stop is not None:
-            raise ServerFailure(stop)
+            raise ServerFailure(f"the server was not ready when the run had to end: {stop}; last seen: {last}")
         waited_s = time.monotonic() - began
         if waited_s > order.ready_timeout_s:
             raise ServerFailure(f"the server was not ready after {order.ready_timeout_s:g} s: {last}")
@@ -231,9 +231,8 @@ def _wait_until_ready(
             return
         last = look
         report.progress(Phase.start, waited_s, order.ready_timeout_s, "s", last)
-        server_child = server.child
-        if server_child is not None:
-            server_child.wait(pause_s)
+        if server.child is not None:
+            server.child.wait(pause_s)
         pause_s = min(_SLOWEST_LOOK_S, pause_s * 1.3)
 
 

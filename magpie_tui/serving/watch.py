@@ -11,7 +11,7 @@ from magpie_tui.serving.control import metrics_text
 from magpie_tui.serving.counters import read_counters
 from magpie_tui.serving.lifecycle import RunningServer
 from magpie_tui.serving.live import LiveSample, LiveWriter
-from magpie_tui.serving.load.model import LoadProgress
+from magpie_tui.serving.load.model import LoadProgress, LoadResult
 from magpie_tui.serving.model import Phase, Reporter, RunRequest, ServerFlag
 from magpie_tui.serving.server_log import Expectation, ServerLog
 from magpie_tui.serving.telemetry import GpuMonitor
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5
 _SCRAPE_S = 2.0
+_DEATH_S = 1.0
+"""Refused connections are seen sooner than the end of the process behind them."""
 _GUARD_AFTER_S = 20.0
 _GUARD_AFTER_SHARE = 0.25
 """A throughput guard decides when so much time or so large a part of the load has passed, whichever is later."""
@@ -85,6 +87,13 @@ class RunWatch:
             self.read_log()
             self.reason = self.server_end or self.reason or self._out_of_time() or self._too_slow()
         return self.reason is not None
+
+    def look_at_server(self, result: LoadResult) -> None:
+        """After a load: if requests failed, did the server die under them?"""
+        if result.failed and self._server.child is not None:
+            self._server.child.wait(_DEATH_S)
+        self.server_end = self.server_end or self._server.ended()
+        self.read_log()
 
     def read_log(self) -> None:
         """Take in what the server has written since."""
