@@ -70,10 +70,13 @@ def joined(before: GateCheck | None, after: GateCheck) -> GateCheck:
     first, _second = sorted((before, after), key=lambda item: order.index(item.status))
     if first.status == "fail":
         return first
-    reasons = [
-        item.reason for item in (before, after) if item.reason and (item.status == first.status or item is after)
+    parts = [
+        part
+        for item in (before, after)
+        if item.reason and (item.status == first.status or item is after)
+        for part in item.reason.split("; ")
     ]
-    text = "; ".join(dict.fromkeys(reasons)) or None
+    text = "; ".join(dict.fromkeys(parts)) or None
     return GateCheck(first.id, first.title, first.status, text, {**before.facts, **after.facts})
 
 

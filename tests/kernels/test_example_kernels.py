@@ -27,7 +27,7 @@ def judge(entry: KernelEntry, source: Path, kernels: tuple[KernelEntry, ...], ma
     reference = Judge(task, made, place, place / "judge", 120, 1, None, 7)
     candidate = Candidate(0, entry, source, made, place, 1, None, 7, 120)
     rng = random.Random(11)
-    settings = GateSettings(repeats=2, calls=6, seeds=5)
+    settings = GateSettings(repeats=2, calls=6, seeds=5, variants=4, holds=1, growth=False)
     try:
         return Gate(
             candidate, reference, settings, [rng.getrandbits(31) for _ in range(5)], rng, lambda step: None

@@ -104,7 +104,8 @@ SAMPLE = 1_000_000
 def size_of(values: Any) -> float:
     """Return the size that a bound may follow: the root mean square, or the 95th percentile where that is smaller.
 
-    A few large elements would otherwise lift the bound of all others; 0 at the percentile means that most are 0.
+    A few large elements would otherwise lift the bound of all others. Below a thousandth of the root mean square it
+    does not go (a softmax with one peak has nothing but rounding there), and 0 at the percentile means that most are 0.
     """
     size = rms(values)
     magnitude = values[values.isfinite()].abs()
@@ -112,7 +113,7 @@ def size_of(values: Any) -> float:
         return size
     sample = magnitude[:: max(1, magnitude.numel() // SAMPLE)]
     usual = float(sample.kthvalue(max(1, int(0.95 * sample.numel()))).values)
-    return min(size, usual) if usual > 0 else size
+    return min(size, max(usual, 1e-3 * size)) if usual > 0 else size
 
 
 def _position(flat_index: int, shape: list[int]) -> list[int]:
