@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_ratio_percent, format_seconds
+from magpie_tui.basics.units import format_percent, format_ratio_percent, format_seconds
 from magpie_tui.cli.output import Column, format_table, terminal_width, write
 from magpie_tui.workspaces.extras import Extras, Verdict
 from magpie_tui.workspaces.kernel_state import KernelState
 from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport, compare_summary
+from magpie_tui.workspaces.values import as_list, as_mapping, as_number
 
 RULE = "=" * 60
 
@@ -120,8 +121,56 @@ def print_analyze(report: AnalyzeReport, workspace: Path) -> None:
             (state.kernel_id, _extras(state).state, time_text(state), interval_text(state)) for state in report.results
         ]
         write(format_table(columns, rows, width=terminal_width()))
+    _print_shapes(report)
     write()
     write(f"Workspace: {workspace}")
+
+
+def _shape_rows(state: KernelState, *, compared: bool) -> list[tuple[object, ...]]:
+    rows = []
+    for value in as_list(_extras(state).more.get("shapes")):
+        row = as_mapping(value)
+        share, ratio = as_number(row.get("share")), as_number(row.get("ratio"))
+        low, high = as_number(row.get("ratio_low")), as_number(row.get("ratio_high"))
+        moved, computed = as_number(row.get("bytes_per_s")), as_number(row.get("flops_per_s"))
+        bounds = "" if low is None or high is None else f" ({low:.3g} … {high:.3g})"
+        cells = [
+            state.kernel_id,
+            row.get("shape"),
+            "guard" if row.get("guard") else None if share is None else format_percent(share, digits=0),
+            _microseconds(as_number(row.get("median_us"))),
+            None if moved is None else f"{moved / 1e9:,.1f}",
+            None if computed is None else f"{computed / 1e9:,.1f}",
+        ]
+        if compared:
+            cells += [None if ratio is None else f"{ratio:.3g}{bounds}", row.get("verdict")]
+        rows.append(tuple(cells))
+    return rows
+
+
+def _print_shapes(report: AnalyzeReport | CompareReport) -> None:
+    """Print time, bandwidth, operations a second and ratio at every point of the shape grid, if there is one."""
+    compared = isinstance(report, CompareReport)
+    rows = [row for state in report.kernels for row in _shape_rows(state, compared=compared)]
+    if not rows:
+        return
+    columns = [
+        Column("kernel", shrink=True),
+        Column("shape", shrink=True),
+        Column("share", "right"),
+        Column("median", "right"),
+        Column("GB/s", "right"),
+        Column("GFLOP/s", "right"),
+        *((Column("ratio (95 % interval)", "right"), Column("verdict")) if compared else ()),
+    ]
+    write()
+    write(format_table(columns, rows, width=terminal_width()))
+    roofs = as_mapping(as_mapping(report.extras.timing).get("ceilings")) if report.extras is not None else {}
+    peak = as_number(roofs.get("bytes_per_s"))
+    if peak is not None:
+        write(
+            f"Ceiling: {peak / 1e9:,.0f} GB/s, {printable(roofs.get('name'))}; bytes are inputs and outputs once each"
+        )
 
 
 def _baseline_of(report: CompareReport) -> int | None:
@@ -206,6 +255,7 @@ def print_compare(report: CompareReport, workspace: Path) -> None:
     write(RULE)
     write()
     _print_ranking(report)
+    _print_shapes(report)
     notes = _notes(report)
     if notes:
         write()

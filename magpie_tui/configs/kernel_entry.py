@@ -20,7 +20,7 @@ from magpie_tui.configs.own_keys import (
     read_tolerance,
 )
 from magpie_tui.configs.positions import ListNode, MapNode, Node, Origin, Setting, Value
-from magpie_tui.configs.raw_keys import check_launch
+from magpie_tui.configs.raw_keys import check_launch, check_work
 from magpie_tui.configs.schema import Reader, leaves, nested
 
 _COMMAND_KEYS = ("compile_command", "testcase_command", "prof_command")
@@ -256,6 +256,10 @@ class EntryReader:
             entry = replace(entry, block=read_geometry(reader, nodes["block"], f"{key}.block"))
         if "shared_memory" in nodes:
             entry = replace(entry, shared_memory=read_size(reader, nodes["shared_memory"], f"{key}.shared_memory"))
+        if "flops" in nodes:
+            entry = replace(entry, flops=read_size(reader, nodes["flops"], f"{key}.flops"))
+        if "bytes" in nodes:
+            entry = replace(entry, bytes_moved=read_size(reader, nodes["bytes"], f"{key}.bytes"))
         if entry.kernel_name is None and (entry.grid or entry.block or entry.arguments):
             reader.problems.error(
                 self.node,
@@ -264,6 +268,7 @@ class EntryReader:
                 expected="kernel_name, the function to launch",
             )
         check_launch(reader, self.node, nodes, entry, key)
+        check_work(reader, self.node, nodes, entry, key)
         return entry
 
     def _config_files(self, places: Places) -> tuple[Path, ...]:

@@ -66,6 +66,8 @@ class KernelEntry:
         grid, block: Launch geometry, one to three items; text is an expression in the names of ``shapes``.
         shared_memory: Dynamic shared memory of a block in bytes; text is an expression.
         compile_options: Added to the compiler's command line of a kernel without a host program.
+        flops, bytes_moved: Operations and bytes of one call (``flops:``, ``bytes:``), numbers or expressions; None when
+            the config does not say.
         config_files: Absolute paths of files besides the sources that tune the kernel (a table of tile sizes, say).
         change: What this candidate changes against the baseline; None when the config does not say.
         in_place: The kernel may write to its inputs.
@@ -96,6 +98,8 @@ class KernelEntry:
     block: tuple[int | str, ...] = ()
     shared_memory: int | str | None = None
     compile_options: tuple[str, ...] = ()
+    flops: int | str | None = None
+    bytes_moved: int | str | None = None
     config_files: tuple[Path, ...] = ()
     change: str | None = None
     in_place: bool = False

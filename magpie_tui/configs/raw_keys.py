@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from magpie_tui.basics.expressions import FUNCTIONS, ExpressionError, names_in
 from magpie_tui.basics.text import nearest, printable
@@ -93,12 +93,25 @@ def check_launch(reader: Reader, node: MapNode, nodes: Mapping[str, Node], entry
             f"{key}.arguments has a tensor with role inout, and in_place is not set",
             hint="in_place: true says that the kernel may write to its inputs; the reference then has to do so too",
         )
-    _check_expressions(reader, node, nodes, entry, key)
+    _check(reader, node, nodes, key, _expressions(entry), known_names(entry))
 
 
-def _check_expressions(reader: Reader, node: MapNode, nodes: Mapping[str, Node], entry: KernelEntry, key: str) -> None:
-    known = known_names(entry)
-    for where, text in _expressions(entry):
+def check_work(reader: Reader, node: MapNode, nodes: Mapping[str, Node], entry: KernelEntry, key: str) -> None:
+    """Report names in ``flops`` and ``bytes`` that have no value."""
+    given = (("flops", entry.flops), ("bytes", entry.bytes_moved))
+    texts = [(name, text) for name, text in given if isinstance(text, str)]
+    _check(reader, node, nodes, key, texts, known_names(entry))
+
+
+def _check(
+    reader: Reader,
+    node: MapNode,
+    nodes: Mapping[str, Node],
+    key: str,
+    expressions: Iterable[tuple[str, str]],
+    known: frozenset[str],
+) -> None:
+    for where, text in expressions:
         place = nodes.get(where.partition("[")[0], node)
         try:
             unknown = sorted(names_in(text) - known)

@@ -11,6 +11,7 @@ from magpie_tui.kernels.measuring import Timer
 from magpie_tui.kernels.preflight import Preflight
 from magpie_tui.kernels.profiling import profile_kernels
 from magpie_tui.kernels.settings import EvaluationSettings
+from magpie_tui.kernels.shape_tables import roofs_of, timer_rows
 from magpie_tui.kernels.states import state_of
 from magpie_tui.workspaces.reports import AnalyzeReport, Extras
 
@@ -27,9 +28,11 @@ def analyze(
         profile_kernels(evaluation, outcomes)
         samples = timer.write_samples()
     facts = dict(timer.facts())
+    roofs = roofs_of(timer.device())
+    facts["ceilings"] = None if roofs is None else roofs.to_json()
     result = AnalyzeReport(
         timestamp=recording.report_stamp(),
-        results=tuple(state_of(outcome) for outcome in outcomes),
+        results=tuple(state_of(outcome, shapes=timer_rows(timer, outcome)) for outcome in outcomes),
         extras=Extras(record=recording.RECORD_NAME, timing=facts),
     )
     result.write(workspace)

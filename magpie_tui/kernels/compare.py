@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from magpie_tui.configs.kernel_model import KernelConfig
@@ -13,6 +13,7 @@ from magpie_tui.kernels.preflight import Preflight
 from magpie_tui.kernels.profiling import profile_kernels
 from magpie_tui.kernels.ranking import Ranking, confirm, rank
 from magpie_tui.kernels.settings import EvaluationSettings
+from magpie_tui.kernels.shape_tables import roofs_of, timer_rows
 from magpie_tui.kernels.states import state_of
 from magpie_tui.workspaces.reports import CompareReport, Extras
 
@@ -41,7 +42,16 @@ def compare(
         profile_kernels(evaluation, outcomes)
         samples = timer.write_samples()
     facts = dict(timer.facts())
-    result = _report(outcomes, ranking, baseline, facts)
+    roofs = roofs_of(timer.device())
+    facts["ceilings"] = None if roofs is None else roofs.to_json()
+    base = outcomes[baseline].timing
+    rows = {
+        outcome.index: timer_rows(
+            timer, outcome, None if outcome.index == baseline else base, ranking.comparisons.get(outcome.index)
+        )
+        for outcome in outcomes
+    }
+    result = _report(outcomes, ranking, baseline, facts, rows)
     result.write(workspace)
     recorded.complete(status="ended", samples=samples, schedule=facts)
     return result
@@ -71,7 +81,11 @@ def _confirmed(
 
 
 def _report(
-    outcomes: Sequence[KernelOutcome], ranking: Ranking, baseline: int, facts: dict[str, object]
+    outcomes: Sequence[KernelOutcome],
+    ranking: Ranking,
+    baseline: int,
+    facts: dict[str, object],
+    rows: Mapping[int, Sequence[Mapping[str, object]]],
 ) -> CompareReport:
     ratios: dict[int, float] = {}
     for index, comparison in ranking.comparisons.items():
@@ -94,7 +108,9 @@ def _report(
         }
     return CompareReport(
         timestamp=recording.report_stamp(),
-        kernels=tuple(state_of(outcome, ranking.comparisons.get(outcome.index)) for outcome in outcomes),
+        kernels=tuple(
+            state_of(outcome, ranking.comparisons.get(outcome.index), rows[outcome.index]) for outcome in outcomes
+        ),
         perf_scores=tuple(ratios.get(outcome.index) for outcome in outcomes),
         rankings=tuple((index, ratios[index]) for index in order),
         winner=ranking.winner,

@@ -18,7 +18,7 @@ from magpie_tui.kernels.physical_floor import floor_ns, peaks_of
 from magpie_tui.kernels.preflight import last_level_cache_bytes
 from magpie_tui.kernels.ranking import second_method
 from magpie_tui.kernels.sessions import HarnessBrokenError
-from magpie_tui.kernels.shapes import points_of, points_of_run, weights_of
+from magpie_tui.kernels.shapes import ShapePoint, points_of, points_of_run, weights_of
 from magpie_tui.kernels.telemetry import GpuSampler
 from magpie_tui.kernels.timing import Measurement, Schedule, sample_rows
 from magpie_tui.kernels.timings import cache_of, method_of, quantity_of, timing_of
@@ -204,6 +204,25 @@ class Timer:
         before = next((item for item in outcome.judgement.checks if item.id == clocks.id), None)
         found = checks.joined(before, clocks)
         outcome.judgement = replace(outcome.judgement, checks=_with(outcome.judgement.checks, found))
+
+    def call_bytes(self, index: int) -> dict[str, int]:
+        """Return point to the bytes of inputs and outputs of one call, where both are known."""
+        measurement = self._measurements.get(index, self.measurement)
+        inputs, outputs = measurement.input_bytes, measurement.output_bytes
+        return {name: inputs[name] + outputs[name] for name in inputs.keys() & outputs.keys()}
+
+    def points_of(self, index: int) -> tuple[ShapePoint, ...]:
+        """Return the points at which a kernel was timed; empty without a shape grid."""
+        baseline = self._evaluation.baseline
+        if baseline is not None:
+            return points_of_run(self._evaluation.config.kernels, baseline)
+        return points_of(self._outcomes[index].entry)
+
+    def device(self) -> str | None:
+        """Return the name of the device that ran, ``cpu`` for the processor."""
+        loaded = self._loaded()
+        name = loaded.get("device_name") or loaded.get("device")
+        return None if name is None else str(name)
 
     def write_samples(self) -> list[Path]:
         """Write every window to ``samples.jsonl``; returns the files written."""

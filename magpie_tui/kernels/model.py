@@ -244,7 +244,10 @@ class Timing:
             **self.facts,
         }
         if self.shapes:
-            values["shapes"] = [{"shape": name, **item.to_json()} for name, item in self.shapes.items()]
+            values["shapes"] = [
+                {**item.to_json(), "shape": name, "flags": item.facts.get("shape", [])}
+                for name, item in self.shapes.items()
+            ]
         return values
 
 

@@ -43,11 +43,13 @@ def _snapshot(entry: KernelEntry) -> KernelSnapshot:
     own: dict[str, object] = {}
     for name in (
         *("python", "tolerance", "shapes", "arguments", "kernel_name", "grid", "block", "deterministic"),
-        *("shared_memory", "compile_options", "config_files", "change"),
+        *("shared_memory", "compile_options", "flops", "config_files", "change"),
     ):
         value = getattr(entry, name)
         if value not in (None, (), {}):
             own[name] = to_plain(value)
+    if entry.bytes_moved is not None:
+        own["bytes"] = entry.bytes_moved
     for name in ("in_place", "budget_seconds", "timeout_seconds"):
         if getattr(entry, name):
             own[name] = getattr(entry, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from magpie_tui.kernels.evaluation import KernelOutcome
@@ -117,8 +117,16 @@ def _more(outcome: KernelOutcome) -> dict[str, object]:
     return found
 
 
-def state_of(outcome: KernelOutcome, comparison: Comparison | None = None) -> KernelState:
-    """Return a kernel's state for the report."""
+def state_of(
+    outcome: KernelOutcome,
+    comparison: Comparison | None = None,
+    shapes: Sequence[Mapping[str, object]] = (),
+) -> KernelState:
+    """Return a kernel's state for the report.
+
+    Args:
+        shapes: Its rows of ``shape_rows``; empty without a shape grid.
+    """
     compiling, compiling_result = _compiling(outcome.compiled)
     correctness, correctness_result = _correctness(outcome)
     performance, performance_result = _performance(outcome)
@@ -143,7 +151,7 @@ def state_of(outcome: KernelOutcome, comparison: Comparison | None = None) -> Ke
             reason=judgement.reason,
             timing=timing,
             gate=gate,
-            more=_more(outcome),
+            more=_more(outcome) | ({"shapes": [dict(row) for row in shapes]} if shapes else {}),
             verdict=None if comparison is None else verdict_of(comparison),
         ),
     )

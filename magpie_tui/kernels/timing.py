@@ -58,6 +58,7 @@ class Measurement:
         kernels: Arm to the names of what one call ran on the device.
         notes: Arm to what could not be done.
         output_bytes: Point to the size of the outputs of one call.
+        input_bytes: Point to the size of the inputs of one call.
         floors_ns: Point to the time below which no device of this kind can be; no entry where it is not known.
         shapes: Points of the shape grid in order; one empty name without a grid.
         weights: Share of each point in the mean; points without one are guards.
@@ -74,6 +75,7 @@ class Measurement:
     kernels: dict[int, tuple[str, ...]] = field(default_factory=dict)
     notes: dict[int, dict[str, str]] = field(default_factory=dict)
     output_bytes: dict[str, int] = field(default_factory=dict)
+    input_bytes: dict[str, int] = field(default_factory=dict)
     floors_ns: dict[str, float] = field(default_factory=dict)
     shapes: tuple[str, ...] = ("",)
     weights: dict[str, float] = field(default_factory=lambda: {"": 1.0})
@@ -278,6 +280,7 @@ class Schedule:
             total = sum(item.size_bytes for item in sets)
             if len(sets) >= 2 and total + sets[-1].size_bytes > self._settings.input_bytes:
                 break
+        measurement.input_bytes[self.shape] = sets[-1].size_bytes
         measurement.facts["input_sets"] = len(sets)
         measurement.facts["input_bytes"] = sum(item.size_bytes for item in sets)
         return sets

@@ -24,6 +24,8 @@ _OWN_KEYS = (
     "block",
     "shared_memory",
     "compile_options",
+    "flops",
+    "bytes_moved",
     "config_files",
     "change",
     "in_place",
