@@ -1,29 +1,36 @@
-"""Exercises every way of timing on the GPU of this machine and says what failed: no verdicts, under a minute.
+"""Exercises every way of timing on the GPU of this machine and says what failed, in about a minute.
 
-Each check uses the same processes, requests and readers as ``magpie-tui analyze``, on kernels of ``gpu_kernels/``.
+Each check uses the same processes, requests and readers as ``magpie-tui analyze``, on kernels of ``gpu_kernels/``; the
+last one is a whole comparison by the command line.
 """
 
 from __future__ import annotations
 
-import os
+import json
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from magpie_tui.configs.kernel_model import KernelEntry
-from magpie_tui.kernels.device_stamps import read_dispatches, split_calls, stamp_resolution_ns
-from magpie_tui.kernels.dispatches import Dispatch, device_span_ns, device_sum_ns, overlap
-from magpie_tui.kernels.gate import Candidate
-from magpie_tui.kernels.sessions import Harness, MarkedWindows, Session, SessionFailedError
+from benchmarks.gpu_sessions import KERNELS, TIMEOUT_S, GpuSessions
+from magpie_tui.kernels.device_stamps import read_dispatches, split_calls
+from magpie_tui.kernels.dispatches import device_span_ns, device_sum_ns, overlap
+from magpie_tui.kernels.sessions import SessionFailedError
 from magpie_tui.kernels.telemetry import GpuSampler, summary
 from magpie_tui.statistics.intervals import median
 
-KERNELS = Path(__file__).resolve().parent / "gpu_kernels"
-TIMEOUT_S = 120.0
+COMPARE = """
+kernels:
+  - id: torch
+    type: pytorch
+    source_file_path: {directory}/torch_add.py
+  - id: triton
+    type: triton
+    source_file_path: {directory}/triton_add.py
+"""
 
 
 class CheckFailedError(Exception):
@@ -41,56 +48,18 @@ class Smoke:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.harness = Harness(
-            python=sys.executable,
-            environment=dict(os.environ),
-            directory=None,
-            log=directory / "harness.log",
-            start_timeout_s=TIMEOUT_S,
-        )
-        self.flush_bytes = 0
+        self.sessions = GpuSessions(directory)
+        self.small = GpuSessions(directory, {"VECTOR_ELEMENTS": "80000"})
         self.stamps_ns: dict[str, float] = {}
-        self.number = 0
 
-    @contextmanager
-    def session(self, name: str, *, rotation: int = 4, flush: bool = True, fresh: bool = False) -> Iterator[Session]:
-        """Open a process with a kernel and two input sets loaded."""
-        entry = KernelEntry(name, "pytorch", (KERNELS / f"{name}.py",))
-        source = entry.source_files[0]
-        candidate = Candidate(0, entry, source, self.harness, self.directory, 1, None, 7, TIMEOUT_S)
-        inputs = [candidate.own_inputs(seed, self.path(f"inputs{seed}")) for seed in (1, 2)]
-        with candidate.open(None, log=name, fresh=fresh) as session:
-            self.flush_bytes = int((candidate.loaded.get("caches") or {}).get("flush_bytes") or 0)
-            request = {"do": "sets", "inputs": [str(path) for path in inputs], "rotation": rotation}
-            session.ask({**request, "flush_bytes": self.flush_bytes if flush else None}, timeout_s=TIMEOUT_S)
-            session.run_windows(count=5, repeats=2, keep={}, timeout_s=TIMEOUT_S)
-            yield session
-        for path in inputs:
-            path.unlink(missing_ok=True)
-
-    def path(self, name: str) -> Path:
-        """Return a new path."""
-        self.number += 1
-        return self.directory / f"{name}_{self.number}"
-
-    def traced(self, session: Session, count: int = 20) -> tuple[list[tuple[Dispatch, ...]], MarkedWindows]:
-        """Trace calls and return what each ran."""
-        trace = self.path("trace")
-        request = {"do": "device_windows", "method": "traced", "count": count, "repeats": 1, "settle": 3, "keep": {}}
-        marked = session.run_marked({**request, "trace": str(trace)}, timeout_s=TIMEOUT_S)
-        return split_calls(read_dispatches(trace), calls=count, settle=3), marked
-
-    def windows(self, session: Session, method: str, count: int, repeats: int = 1) -> MarkedWindows:
-        """Run windows by another method."""
-        request = {"do": "device_windows", "method": method, "count": count, "repeats": repeats, "keep": {}}
-        return session.run_marked(request, timeout_s=TIMEOUT_S)
-
-    # The checks, in order.
+    def close(self) -> None:
+        """End the processes."""
+        self.sessions.close()
+        self.small.close()
 
     def check_machine(self) -> str:
         """The GPU, its caches, a process that is forked."""
-        entry = KernelEntry("torch_add", "pytorch", (KERNELS / "torch_add.py",))
-        candidate = Candidate(0, entry, entry.source_files[0], self.harness, self.directory, 1, None, 7, TIMEOUT_S)
+        candidate = self.sessions.candidate("torch_add")
         candidate.open(None, log="machine").close()
         loaded = candidate.loaded
         expect(loaded["device"] == "cuda", f"the child sees no GPU: {loaded}")
@@ -99,12 +68,8 @@ class Smoke:
 
     def check_stamps(self, name: str, *, fresh: bool = False) -> str:
         """Device stamps of a kernel of 94 MB."""
-        with self.session(name, fresh=fresh) as session:
-            trace = self.path("trace")
-            request = {"do": "device_windows", "method": "traced", "count": 30, "repeats": 1, "settle": 3, "keep": {}}
-            marked = session.run_marked({**request, "trace": str(trace)}, timeout_s=TIMEOUT_S)
-            rows = read_dispatches(trace)
-            calls = split_calls(rows, calls=30, settle=3)
+        with self.sessions.session(name, fresh=fresh) as session:
+            calls, marked = self.sessions.traced(session, 30)
         counts = {len(call) for call in calls}
         names = sorted({item.name[:60] for call in calls for item in call})
         expect(counts == {1}, f"kernels a call: {counts}, {names}")
@@ -112,17 +77,16 @@ class Smoke:
         self.stamps_ns[name] = median(times)
         seen = [window.seen_ended - window.seen_started for window, _mark in marked.windows]
         expect(all(time <= wall for time, wall in zip(times, seen, strict=True)), "stamps exceed the parent's clock")
-        gbs = 12 * 7_800_000 / median(times)
+        rate = 12 * 7_800_000 / median(times)
         return (
-            f"{median(times) / 1e3:.2f} us (min {min(times) / 1e3:.2f}, max {max(times) / 1e3:.2f}), {gbs:.0f} GB/s, "
-            f"parent saw {median([float(value) for value in seen]) / 1e3:.0f} us, "
-            f"resolution {stamp_resolution_ns(rows):g} ns, {names}"
+            f"{median(times) / 1e3:.2f} us (min {min(times) / 1e3:.2f}, max {max(times) / 1e3:.2f}), {rate:.0f} GB/s, "
+            f"parent saw {median([float(value) for value in seen]) / 1e3:.0f} us, {names}"
         )
 
     def check_streams(self) -> str:
         """Work on two streams belongs to the call; its sum exceeds its span."""
-        with self.session("two_streams") as session:
-            calls, _marked = self.traced(session)
+        with self.sessions.session("two_streams") as session:
+            calls, _marked = self.sessions.traced(session)
         total, span = device_sum_ns(calls[-1]), device_span_ns(calls[-1])
         streams = {item.stream for item in calls[-1]}
         names = [item.name[:40] for item in calls[-1]]
@@ -132,9 +96,9 @@ class Smoke:
 
     def check_events(self) -> str:
         """Event pairs behind a busy stream, less what an empty pair shows, agree with the stamps."""
-        with self.session("torch_add") as session:
+        with self.sessions.session("torch_add") as session:
             empty = median(session.ask({"do": "empty_pairs", "count": 20}, timeout_s=TIMEOUT_S)["shown_ns"])
-            marked = self.windows(session, "paired", 20)
+            marked = self.sessions.windows(session, "paired", 20)
         busy = sum(bool(mark["busy"]) for _window, mark in marked.windows)
         shown = median([float(mark["event_ns"]) for _window, mark in marked.windows])
         stamp = self.stamps_ns.get("torch_add", shown)
@@ -145,36 +109,26 @@ class Smoke:
 
     def check_graphs(self) -> str:
         """One graph an input set, replayed in rotation; one replay holds one call."""
-        os.environ["VECTOR_ELEMENTS"] = "80000"
-        self.harness.close()
-        self.harness = Harness(
-            python=sys.executable,
-            environment=dict(os.environ),
-            directory=None,
-            log=self.directory / "harness2.log",
-            start_timeout_s=TIMEOUT_S,
-        )
-        with self.session("torch_add", rotation=8) as session:
-            calls, _marked = self.traced(session)
-            trace = self.path("trace")
+        with self.small.session("torch_add", rotation=8) as session:
+            calls, _marked = self.small.traced(session)
+            trace = self.small.path("trace")
             answer = session.ask({"do": "capture", "count": 8, "trace": str(trace)}, timeout_s=TIMEOUT_S)
             replay = split_calls(read_dispatches(trace), calls=1, settle=0)[0]
-            marked = self.windows(session, "replayed", 15, repeats=200)
+            marked = self.small.windows(session, "replayed", 15, repeats=200)
             eager, _kept = session.run_windows(count=15, repeats=200, keep={}, timeout_s=TIMEOUT_S)
         replayed = median([window.per_call_ns for window, _mark in marked.windows])
         direct = median([window.per_call_ns for window in eager])
         expect(answer["graphs"] == 8, f"graphs: {answer}")
         expect(len(replay) == 1, f"one replay ran {[item.name for item in replay]}")
-        return (
-            f"replayed {replayed / 1e3:.2f} us a call, direct {direct / 1e3:.2f} us, stamps of 1 MB "
-            f"{median([device_sum_ns(call) for call in calls]) / 1e3:.2f} us"
-        )
+        stamp = median([device_sum_ns(call) for call in calls])
+        return f"replayed {replayed / 1e3:.2f} us a call, direct {direct / 1e3:.2f} us, stamps {stamp / 1e3:.2f} us"
 
     def check_capture_refused(self) -> str:
-        """A call that waits for the device cannot be captured, and the process says so and lives on."""
-        with self.session("waits") as session:
+        """A call that waits for the device cannot be captured, and the process says so."""
+        with self.sessions.session("waits") as session:
             try:
-                session.ask({"do": "capture", "count": 2, "trace": str(self.path("trace"))}, timeout_s=TIMEOUT_S)
+                request = {"do": "capture", "count": 2, "trace": str(self.sessions.path("trace"))}
+                session.ask(request, timeout_s=TIMEOUT_S)
             except SessionFailedError as error:
                 reason = error.reason
             else:
@@ -188,20 +142,21 @@ class Smoke:
 
     def check_flush(self) -> str:
         """Without the flush a kernel of 1 MB is faster: its inputs are still in the cache."""
-        with self.session("torch_add", flush=True) as session:
-            cold, _marked = self.traced(session, 40)
-        with self.session("torch_add", flush=False) as session:
-            warm, _marked = self.traced(session, 40)
-        cold_ns, warm_ns = (median([device_sum_ns(call) for call in calls]) for calls in (cold, warm))
-        expect(cold_ns > warm_ns, f"cold {cold_ns / 1e3:.2f} us, warm {warm_ns / 1e3:.2f} us")
-        return f"cold {cold_ns / 1e3:.2f} us, warm {warm_ns / 1e3:.2f} us, buffer {self.flush_bytes >> 20} MiB"
+        found = {}
+        for flush in (True, False):
+            with self.small.session("torch_add", flush=flush) as session:
+                calls, _marked = self.small.traced(session, 40)
+            found[flush] = median([device_sum_ns(call) for call in calls])
+        text = f"cold {found[True] / 1e3:.2f} us, warm {found[False] / 1e3:.2f} us"
+        expect(found[True] > found[False], text)
+        return text
 
     def check_telemetry(self) -> str:
         """Clocks and throttles while a kernel runs."""
         sampler = GpuSampler(self.directory)
         try:
             expect(sampler.source is not None, str(sampler.reason))
-            with self.session("torch_add") as session:
+            with self.sessions.session("torch_add") as session:
                 started = time.perf_counter_ns()
                 while time.perf_counter_ns() - started < 2_000_000_000:
                     session.run_windows(count=5, repeats=500, keep={}, timeout_s=TIMEOUT_S)
@@ -213,6 +168,22 @@ class Smoke:
             return f"{summary(readings)}, void: {void}"
         finally:
             sampler.close()
+
+    def check_compare(self) -> str:
+        """A whole comparison by the command line."""
+        config = self.directory / "compare.yaml"
+        config.write_text(COMPARE.format(directory=KERNELS))
+        results = self.directory / "results"
+        command = [sys.executable, "-m", "magpie_tui", "compare", "-k", str(config), "--quick", "-o", str(results)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        report = next(iter(results.glob("*/compare_report.json")), None)
+        expect(report is not None, f"exit {done.returncode}: {(done.stdout + done.stderr)[-3000:]}")
+        told = json.loads(report.read_text() if report is not None else "{}")
+        whole = told["magpie_tui"]["timing"]
+        shown = [whole.get(name) for name in ("quantity", "cache", "method", "reduction", "ended_by", "margin")]
+        expect(whole["quantity"] == "device_time", f"{shown}, {(done.stdout + done.stderr)[-3000:]}")
+        text = json.dumps([kernel["magpie_tui"] for kernel in told["kernels"]])
+        return f"exit {done.returncode}, {whole['elapsed_s']} s, {shown}\n{done.stdout[-1800:]}\n{text[:6000]}"
 
     def run(self) -> int:
         """Run every check and print a line for each; returns how many failed."""
@@ -228,6 +199,7 @@ class Smoke:
             ("a call that cannot be captured", self.check_capture_refused),
             ("cache flush", self.check_flush),
             ("telemetry", self.check_telemetry),
+            ("magpie-tui compare --quick", self.check_compare),
         ]
         failed = 0
         for title, check in checks:
@@ -240,7 +212,7 @@ class Smoke:
                 said, word = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})", "FAIL"
                 failed += 1
             print(f"{word} {title} [{time.monotonic() - started:.1f} s]: {said}", flush=True)
-        self.harness.close()
+        self.close()
         if failed:
             for log in sorted(self.directory.glob("*.stderr")) + sorted(self.directory.glob("*.log")):
                 text = log.read_text(errors="replace").strip()

@@ -1,22 +1,196 @@
-"""Do our device times agree with ncu and with Triton's do_bench on this GPU?
+"""Do our device times agree with ncu and with Triton's do_bench on this GPU, and what can it do at most?
 
-python -m benchmarks.kernel_agreement --smoke     exercise every way of timing, under a minute
+CUDA and Triton kernels (vector add, RMSNorm, softmax) are timed by device stamps in processes of their own, as
+``analyze`` does it; by ``ncu`` (``gpu__time_duration``, clocks left alone); and by ``triton.testing.do_bench``.
+
+    python -m benchmarks.kernel_agreement             everything, a few minutes
+    python -m benchmarks.kernel_agreement --smoke     exercise every way of timing, about a minute
+
+Exit status 1: a device time is more than 3 % off ncu's, or more than 3 % and 2.5 us off do_bench's.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
+from benchmarks.gpu_sessions import GpuSessions
 from benchmarks.gpu_smoke import run_smoke
+from magpie_tui.basics.tables import Column, format_table
+from magpie_tui.kernels.dispatches import device_sum_ns
+from magpie_tui.kernels.physical_floor import peaks_of
+from magpie_tui.kernels.profilers import ncu
+from magpie_tui.statistics.intervals import median, standard_deviation
+
+PROCESSES = 5
+WINDOWS = 30
+NCU_CALLS = 20
+NCU_SHARE = 0.03
+DO_BENCH_SHARE = 0.03
+DO_BENCH_US = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel of ``gpu_kernels/``.
+
+    Attributes:
+        kernel: Its name on the device.
+        moved_bytes: Read and written by one call.
+    """
+
+    name: str
+    kernel: str
+    moved_bytes: int
+
+
+_ROWS = 2 * 8192 * 4096 * 4
+CASES = (
+    Case("cuda_add", "cuda_vector_add", 3 * 7_800_000 * 4),
+    Case("triton_add", "vector_add", 3 * 7_800_000 * 4),
+    Case("cuda_rmsnorm", "cuda_rmsnorm", _ROWS),
+    Case("triton_rmsnorm", "triton_rmsnorm", _ROWS),
+    Case("cuda_softmax", "cuda_softmax", _ROWS),
+    Case("triton_softmax", "triton_softmax", _ROWS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """Device time over several processes: median of their medians in us, and its spread as a fraction."""
+
+    median_us: float
+    spread: float
+    kernels: tuple[str, ...]
+
+
+def stamps_of(sessions: GpuSessions, name: str, *, sets: int) -> Stamps:
+    """Time a kernel by device stamps, cold, in several processes."""
+    medians = []
+    kernels: tuple[str, ...] = ()
+    for _ in range(PROCESSES):
+        with sessions.session(name, sets=sets) as session:
+            calls, _marked = sessions.traced(session, WINDOWS)
+        medians.append(median([device_sum_ns(call) for call in calls]) / 1e3)
+        kernels = tuple(item.name for item in calls[-1])
+    return Stamps(median(medians), (standard_deviation(medians) or 0.0) / median(medians), kernels)
+
+
+def _driver(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.agreement_driver", *arguments]
+
+
+def ncu_times(directory: Path) -> Mapping[str, float]:
+    """Return kernel name to median duration in us by ncu, and say what it said when there is none."""
+    if shutil.which("ncu") is None:
+        print("ncu is not installed here")
+        return {}
+    log = directory / "ncu.csv"
+    command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--metrics", ncu.DURATION]
+    command += ["--clock-control", "none", "--profile-from-start", "off", "--log-file", str(log)]
+    names = [case.name for case in CASES]
+    done = subprocess.run(
+        [*command, *_driver("profile", str(NCU_CALLS), *names)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    page = ncu.parse(log.read_text(errors="replace") if log.exists() else done.stdout)
+    if not page.rows:
+        print(f"ncu measured nothing: {page.failure or (done.stdout + done.stderr)[-800:]}")
+    times: dict[str, list[float]] = {}
+    for item in ncu.dispatches(page):
+        times.setdefault(item.name.partition("(")[0], []).append(item.duration_ns / 1e3)
+    return {name: median(values) for name, values in times.items()}
+
+
+def do_bench_times() -> Mapping[str, float]:
+    """Return case to median in us by Triton's do_bench."""
+    done = subprocess.run(
+        _driver("do_bench", *(case.name for case in CASES)), capture_output=True, text=True, timeout=300, check=False
+    )
+    try:
+        found: Mapping[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        print(f"do_bench measured nothing: {done.stderr[-800:]}")
+        return {}
+    return found
+
+
+def _off(ours: float, other: float | None) -> str:
+    return "-" if other is None else f"{ours / other - 1:+.2%}"
+
+
+def compare_methods(sessions: GpuSessions, directory: Path) -> list[str]:
+    """Print the table of methods; returns what does not agree."""
+    profiled, benched = ncu_times(directory), do_bench_times()
+    rows, problems = [], []
+    for case in CASES:
+        ours = stamps_of(sessions, case.name, sets=2)
+        by_ncu, by_bench = profiled.get(case.kernel), benched.get(case.name)
+        rate = case.moved_bytes / ours.median_us / 1e6
+        shown = [f"{ours.median_us:.2f}", f"{ours.spread:.2%}"]
+        shown += ["-" if by_ncu is None else f"{by_ncu:.2f}", _off(ours.median_us, by_ncu)]
+        shown += ["-" if by_bench is None else f"{by_bench:.2f}", _off(ours.median_us, by_bench), f"{rate:.2f}"]
+        rows.append([case.name, *shown])
+        if by_ncu is None or abs(ours.median_us - by_ncu) > NCU_SHARE * by_ncu:
+            problems.append(f"{case.name}: {ours.median_us:.2f} us, ncu {by_ncu} us ({ours.kernels})")
+        if by_bench is None or abs(ours.median_us - by_bench) > DO_BENCH_SHARE * by_bench + DO_BENCH_US:
+            problems.append(f"{case.name}: {ours.median_us:.2f} us, do_bench {by_bench} us")
+    titles = ("kernel", "device_time (us)", "sd", "ncu (us)", "off", "do_bench (us)", "off", "TB/s")
+    print(format_table([Column(title, "left" if not index else "right") for index, title in enumerate(titles)], rows))
+    return problems
+
+
+def print_ceilings(sessions: GpuSessions) -> None:
+    """Measure and name the ceilings of this device."""
+    copy = stamps_of(sessions, "device_copy", sets=1)
+    product = stamps_of(sessions, "matrix_product", sets=1)
+    name = str(sessions.loaded.get("device_name"))
+    rate = 2 * 4 * 256 * 1024 * 1024 / copy.median_us * 1e6
+    peaks = peaks_of(name)
+    share = f", {rate / peaks.bytes_per_s:.1%} of {peaks.bytes_per_s / 1e12:g} TB/s ({peaks.source})" if peaks else ""
+    print(f"Measured copy ceiling of {name}: {rate / 1e12:.2f} TB/s read and written{share}; sd {copy.spread:.2%}.")
+    flops = 2 * 8192**3 / product.median_us * 1e6
+    print(f"Measured bf16 matrix ceiling (8192 x 8192 x 8192, random): {flops / 1e12:.0f} TFLOP/s; {product.kernels}")
+
+
+def run_agreement() -> int:
+    """Run everything; returns the exit status."""
+    with tempfile.TemporaryDirectory(prefix="magpie-tui-agreement-") as name:
+        directory = Path(name)
+        sessions = GpuSessions(directory)
+        try:
+            problems = compare_methods(sessions, directory)
+            loaded = sessions.loaded
+            place = (
+                f"{loaded.get('device_name')}, {platform.node()}, {os.cpu_count()} CPUs, torch {loaded.get('torch')}"
+            )
+            print(f"Where: {place}, caches {loaded.get('caches')}; {PROCESSES} processes of {WINDOWS} windows, cold.")
+            print_ceilings(sessions)
+        finally:
+            sessions.close()
+    for problem in problems:
+        print(f"does not agree: {problem}")
+    print("everything agrees here" if not problems else f"{len(problems)} disagreements")
+    return 1 if problems else 0
 
 
 def main() -> int:
     """Run what was asked for; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="only exercise every way of timing")
-    parser.parse_args()
-    return run_smoke()
+    return run_smoke() if parser.parse_args().smoke else run_agreement()
 
 
 if __name__ == "__main__":
