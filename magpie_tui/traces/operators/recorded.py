@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -114,19 +114,10 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 class EventArguments(Mapping[str, object]):
-    """Arguments of an event, decoded when first asked for, with others laid over them.
+    """Arguments of an event, decoded when first asked for, with others laid over them."""
 
-    What ``computed`` gives is no argument of the event: it is found by name only and worked out when asked for.
-    """
-
-    def __init__(
-        self,
-        columns: TraceColumns,
-        row: int,
-        over: Mapping[str, object],
-        computed: Mapping[str, Callable[[], object]],
-    ) -> None:
-        self._columns, self._row, self._over, self._computed = columns, row, over, computed
+    def __init__(self, columns: TraceColumns, row: int, over: Mapping[str, object]) -> None:
+        self._columns, self._row, self._over = columns, row, over
         self._values: dict[str, object] | None = None
 
     def _all(self) -> dict[str, object]:
@@ -136,9 +127,7 @@ class EventArguments(Mapping[str, object]):
 
     def __getitem__(self, key: str) -> object:
         """Value of an argument."""
-        if key in self._over:
-            return self._over[key]
-        return self._computed[key]() if key in self._computed else self._all()[key]
+        return self._over[key] if key in self._over else self._all()[key]
 
     def __iter__(self) -> Iterator[str]:
         """Names of the arguments."""

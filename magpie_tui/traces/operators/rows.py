@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from magpie_tui.traces.models.arguments import OperatorArguments
 from magpie_tui.traces.models.model import Work
 from magpie_tui.traces.models.registry import needs_nested
-from magpie_tui.traces.operators.books import ATTENTION, ModelBook, call_arguments
+from magpie_tui.traces.operators.books import ATTENTION, ModelBook
 from magpie_tui.traces.operators.choice import How
 from magpie_tui.traces.operators.forest import Forest
 from magpie_tui.traces.operators.grouped import combined
@@ -18,7 +18,7 @@ from magpie_tui.traces.operators.instances import Instances, busy_us, work_times
 from magpie_tui.traces.operators.leaves import find_launchers
 from magpie_tui.traces.operators.recorded import EventArguments, Recorded
 from magpie_tui.traces.operators.threads import ThreadNames
-from magpie_tui.traces.operators.tree import Kind, Tree
+from magpie_tui.traces.operators.tree import Kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -315,43 +315,12 @@ class _Grouping:
             recorded.types if recorded else (),
             recorded.strides if recorded else (),
             recorded.concrete if recorded else (),
-            EventArguments(tree.columns, tree.row[int(items.node[place])], extra, self._asked_for(place, text)),
+            EventArguments(tree.columns, tree.row[int(items.node[place])], extra),
             label,
             kernels,
         )
         model = self._book.model_of(arguments)
         return None if model is None else model.evaluate(arguments)
-
-    def _asked_for(self, place: int, name: str) -> dict[str, Callable[[], object]]:
-        """What few models ask for: grids of the kernels, ops below."""
-        items, columns = self._all, self._forest.columns
-        rows = self._forest.main.work[items.start[place] : items.end[place]].tolist()
-
-        def grids() -> object:
-            found = {row: arguments.get("grid") for row, arguments in columns.arguments_of(sorted(rows))}
-            return tuple(tuple(grid) if isinstance(grid := found.get(row), list) else () for row in rows)
-
-        wanted: dict[str, Callable[[], object]] = {"kernel_grids": grids}
-        if needs_nested(name):
-            tree = self._forest.trees[int(items.tree[place])]
-            wanted["nested"] = lambda: self._nested(tree, tree.row[int(items.node[place])])
-        return wanted
-
-    def _nested(self, tree: Tree, row: int) -> tuple[OperatorArguments, ...]:
-        """Ops that begin within a call on its thread, with or without device work."""
-        import numpy as np
-
-        columns = tree.columns
-        ops = columns.rows_of("cpu_op")
-        start, end = columns.ts_ns[row], columns.ts_ns[row] + columns.dur_ns[row]
-        times = columns.ts_ns[ops]
-        ops = ops[(columns.track[ops] == columns.track[row]) & (times >= start) & (times < end) & (ops != row)]
-        ops = ops[np.argsort(columns.ts_ns[ops], kind="stable")]
-        codes = self._forest.inputs.codes_of(columns, ops) if len(ops) else ops
-        return tuple(
-            call_arguments(columns.name_of(op), self._forest.inputs[code])
-            for op, code in zip(ops.tolist(), codes.tolist(), strict=True)
-        )
 
     def _row(
         self,
