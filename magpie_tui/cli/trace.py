@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError, ExitCode
-from magpie_tui.cli import trace_collectives, trace_diff, trace_split, trace_time
+from magpie_tui.cli import trace_ceilings, trace_collectives, trace_diff, trace_roofline, trace_split, trace_time
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write_json
 from magpie_tui.cli.trace_common import (
@@ -168,5 +168,7 @@ def summary(
 app.command("stages", cls=Command)(trace_time.stages)
 app.command("gaps", cls=Command)(trace_time.gaps)
 app.command("collectives", cls=Command)(trace_collectives.collectives)
+app.command("ceilings", cls=Command)(trace_ceilings.ceilings)
 app.command("diff", cls=Command)(trace_diff.diff)
+app.command("roofline", cls=Command)(trace_roofline.roofline)
 app.command("split", cls=Command)(trace_split.split)
