@@ -229,7 +229,12 @@ class Evaluation:
         if is_raw(entry):
             self.report("judging", None, None, f"{entry.id}: building")
             built, outcome.binary = build_raw(
-                entry, self.harness_of(entry), self._environment(entry), logs, self.timeout_s(entry)
+                entry,
+                self.harness_of(entry),
+                self._environment(entry),
+                logs,
+                self.exchange / "binaries",
+                self.timeout_s(entry),
             )
             outcome.compiled = built
             if outcome.binary is None:

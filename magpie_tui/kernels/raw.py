@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from magpie_tui.basics.text import printable
@@ -71,7 +73,8 @@ class RawBinary:
     """A compiled kernel.
 
     Attributes:
-        path: The CUDA binary, the AMD code object or the shared library.
+        path: The CUDA binary, the AMD code object or the shared library, as it is kept.
+        loaded: The copy of it that is loaded: a kernel's process may not look into the workspace.
         function: The kernel's name in it.
         digest: SHA-256 of the file.
         options: The compiler's options.
@@ -80,6 +83,7 @@ class RawBinary:
     """
 
     path: Path
+    loaded: Path
     function: str
     digest: str
     options: tuple[str, ...] = ()
@@ -130,19 +134,30 @@ def spec_of(entry: KernelEntry) -> Message:
 
 def load_message(entry: KernelEntry, binary: RawBinary) -> Message:
     """Return what a request ``load`` says about a compiled kernel."""
-    return {**spec_of(entry), "binary": str(binary.path), "function": binary.function}
+    return {**spec_of(entry), "binary": str(binary.loaded), "function": binary.function}
 
 
 def build_raw(
-    entry: KernelEntry, harness: Harness, environment: Mapping[str, str], logs: Path, timeout_s: float
+    entry: KernelEntry, harness: Harness, environment: Mapping[str, str], logs: Path, place: Path, timeout_s: float
 ) -> tuple[StageOutcome, RawBinary | None]:
-    """Compile the kernel's source into ``logs``; returns the stage, and the binary unless it failed."""
+    """Compile the kernel's source into ``logs``; returns the stage, and the binary unless it failed.
+
+    Args:
+        place: Directory for the copy that is loaded.
+    """
     source = entry.source_file
     if source is None:
         return StageOutcome(True, False, (f"Build failed: kernel {entry.id} has no source file",)), None
     if entry.type == "cpp":
-        return _build_library(entry, source, environment, logs, timeout_s)
-    return _build_device(entry, source, harness, logs, timeout_s)
+        stage, binary = _build_library(entry, source, environment, logs, timeout_s)
+    else:
+        stage, binary = _build_device(entry, source, harness, logs, timeout_s)
+    if binary is not None:
+        place.mkdir(parents=True, exist_ok=True)
+        loaded = place / f"{secrets.token_hex(6)}{binary.path.suffix}"
+        shutil.copyfile(binary.path, loaded)
+        binary = replace(binary, loaded=loaded)
+    return stage, binary
 
 
 def library_command(source: Path, options: Sequence[str], binary: Path) -> tuple[str, ...]:
@@ -164,7 +179,7 @@ def _build_library(
     if not stage.success:
         said = _read(logs / "build_1.stderr")
         return StageOutcome(True, False, (_failure(said) or stage.errors[0],), stage.word), None
-    return stage, RawBinary(binary, entry.kernel_name or "", digest_of(binary), command[3:-3])
+    return stage, RawBinary(binary, binary, entry.kernel_name or "", digest_of(binary), command[3:-3])
 
 
 def _read(path: Path) -> str:
@@ -211,7 +226,7 @@ def _build_device(
         return StageOutcome(True, False, (_failure(log) or f"Build failed: {tail}",), "invalid"), None
     options = tuple(str(item) for item in answer["options"])
     return StageOutcome(True, True), RawBinary(
-        binary, str(answer["function"]), digest_of(binary), options, answer["facts"]
+        binary, binary, str(answer["function"]), digest_of(binary), options, answer["facts"]
     )
 
 
