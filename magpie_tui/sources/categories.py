@@ -63,9 +63,10 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|multimem|one_?shot_|"
             r"two_?shot_|sendrecv|broadcast_kernel_nv",
         ),
+        ("attention", r"Batch(?:Prefill|Decode)With"),
         (
             "kv_cache",
-            r"reshape_and_cache|concat_and_cache|kv_?cache|store_?kv|set_kv|transfer_kv|paged_kv|copy_blocks|"
+            r"reshape_and_cache|concat_and_cache|kv_?cache|kv_indices|store_?kv|set_kv|transfer_kv|paged_kv|copy_blocks|"
             r"gather_cache",
         ),
         (

@@ -72,7 +72,7 @@ _CUDNN = re.compile(
     r"\Acudnn|_cudnn\Z|\A(?:ampere|turing|volta|sm\d+)_(?:xmma_)?\w*(?:fprop|dgrad|wgrad|conv|sdpa)|\Aimplicit_convolve"
 )
 _MIOPEN = re.compile(
-    r"\AMIOpen|\Amiopen|\Aigemm_(?:fwd|bwd|wrw)_|\Abatched_transpose_\d|\A(?:SubTensorOp|OpTensor|"
+    r"\AMIOpen|\Atranspose_(?:NCHW|CNHW)|\Amiopen|\Aigemm_(?:fwd|bwd|wrw)_|\Abatched_transpose_\d|\A(?:SubTensorOp|OpTensor|"
     r"Op\dTensor)\w*|\Anaive_conv|"
     r"\AImplicitGemm|\Agridwise_convolution|\Agfx\w+_conv|\AConv_?Winograd|\AmiopenSp3|\ASoftmaxForward|\AWinograd"
 )
@@ -170,6 +170,6 @@ def _by_function(plain: str, function: str) -> str:
         return "cutlass"
     if symbol.startswith(("DeviceGemmWmma", "kernel_gemm_xdl", "kernel_batched_gemm_xdl")):
         return "ck"
-    if plain != function or "::" in function:
+    if any(sign in plain for sign in ("(", "<", "::")):
         return "hip_cpp"
-    return "triton" if _WORD.match(symbol) else "unknown"
+    return "triton" if _WORD.match(plain) else "unknown"
