@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.processes.tail import CHUNK_BYTES, FileTail
@@ -36,6 +36,8 @@ MOST_BYTES = 64 << 20
 
 _PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in FLAG_PATTERNS).encode(), re.MULTILINE)
 _LONGEST_LINE_BYTES = 4_000
+MOST_LINES = 1_000
+"""Line numbers kept of one log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,13 @@ class Flags:
         count: Flagged lines.
         line: Number of the first one, from 1; None when the log was not read from its beginning.
         text: The first one, cut.
+        lines: Numbers of the first thousand, from 1; empty when the log was not read from its beginning.
     """
 
     count: int = 0
     line: int | None = None
     text: str = ""
+    lines: tuple[int, ...] = ()
 
 
 NO_FLAGS = Flags()
@@ -87,14 +91,22 @@ class FlagReader:
 
     def _look(self, lines: bytes) -> None:
         """Count the flagged lines among whole ones."""
-        place = 0
+        place = counted = 0
+        line = self._lines
+        found: list[int] = []
+        count, first, text = self.flags.count, self.flags.line, self.flags.text
         while (match := _PATTERN.search(lines, place)) is not None:
             begin = lines.rfind(b"\n", 0, match.start()) + 1
             end = lines.index(b"\n", match.end())
-            if not self.flags.count:
+            line += lines.count(b"\n", counted, begin)
+            counted = begin
+            if not count:
                 text = lines[begin:end][:_LONGEST_LINE_BYTES].decode("utf-8", "replace").strip()
-                self.flags = Flags(1, self._lines + lines.count(b"\n", 0, begin) + 1 if self._whole else None, text)
-            else:
-                self.flags = replace(self.flags, count=self.flags.count + 1)
+                first = line + 1 if self._whole else None
+            count += 1
+            found.append(line + 1)
             place = end + 1
+        if count != self.flags.count:
+            known = (*self.flags.lines, *found)[:MOST_LINES] if self._whole else ()
+            self.flags = Flags(count, first, text, known)
         self._lines += lines.count(b"\n")

@@ -82,6 +82,14 @@ ACTIONS: tuple[Action, ...] = (
         "Show neighbouring lines that differ in their time stamps only as one, or each again.",
         label="fold",
     ),
+    _log(
+        "wrap",
+        "wrap_lines",
+        ("x",),
+        "wrap long lines",
+        "Let long lines take several rows, or one each again; that and folding are remembered.",
+        label="wrap",
+    ),
     _log("pause", "pause_updates", ("p",), "pause the log", "Stop looking at the file, or go on."),
     _log(
         "open_line",

@@ -14,6 +14,7 @@ from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.log_pane import LogPane
 from magpie_tui.tui.widgets.log_view import LogView
 from magpie_tui.tui.widgets.text_lines import TextLines
+from magpie_tui.tui.widgets.tick_row import TickRow
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -79,12 +80,14 @@ class RunLog(Vertical):
         """The rule, the log, the details."""
         yield RuleRow(panes=self._panes)
         yield self._pane
+        yield TickRow()
         if DETAILS in self._panes:
             yield TextLines(id="details")
 
     def on_mount(self) -> None:
         """Begin with a log."""
         self._show_pane()
+        self.watch(self.log_view, "scroll_y", self._show_ticks, init=False)
 
     @property
     def log_view(self) -> LogView:
@@ -164,6 +167,12 @@ class RunLog(Vertical):
         current = panes.index(self._shown) if self._shown in panes else 0
         for rule in self.query(RuleRow):
             rule.show(panes=panes, current=current, note=note)
+        self._show_ticks()
+
+    def _show_ticks(self) -> None:
+        flags = () if self._view is None else _flagged_lines(self._view.news, self._shown)
+        for row in self.query(TickRow):
+            row.show(flags, self.log_view.current_line + 1, self.log_view.line_count)
 
     @on(LogView.Advanced)
     def _advanced(self, event: LogView.Advanced) -> None:
@@ -172,6 +181,13 @@ class RunLog(Vertical):
         if self.log_view.paused != self._paused:
             self._paused = self.log_view.paused
             self.post_message(self.Paused(self._paused))
+
+
+def _flagged_lines(news: RunNews | None, stream: str) -> tuple[int, ...]:
+    """Numbers, from 1, of the lines of a log that are flagged."""
+    if news is None:
+        return ()
+    return {"stdout": news.stdout_flags.lines, "stderr": news.stderr_flags.lines}.get(stream, ())
 
 
 def _first_choice(news: RunNews | None) -> str:

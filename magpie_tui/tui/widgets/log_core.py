@@ -25,6 +25,7 @@ from magpie_tui.basics.text import plural, printable
 from magpie_tui.processes.log_index import SLICE_BYTES, Growth, LogIndex
 from magpie_tui.processes.log_search import LogPattern, any_of
 from magpie_tui.tui.seen import is_seen
+from magpie_tui.tui.widgets.log_habits import LogHabits
 from magpie_tui.tui.widgets.log_messages import LogMessages
 from magpie_tui.tui.widgets.log_render import (
     LogRow,
@@ -33,6 +34,7 @@ from magpie_tui.tui.widgets.log_render import (
     line_strip,
     rows_from,
     rows_to_end,
+    wrap,
 )
 from magpie_tui.tui.widgets.quiet_scroll import QuietScroll
 
@@ -56,6 +58,7 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
         flags: Sequence[str] = (),
         follow: bool = True,
         numbers: bool = True,
+        habits: LogHabits | None = None,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
@@ -65,7 +68,8 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
         self._index: LogIndex | None = None if path is None else LogIndex(path)
         self._follow = follow
         self._numbers = numbers
-        self._folded = False
+        self._folded = habits is not None and habits.folded
+        self._wrapped = habits is not None and habits.wrapped
         self._paused = False
         self._rest_until = 0.0
         self._hidden = False
@@ -110,6 +114,11 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
     def folded(self) -> bool:
         """True while equal neighbours share one row."""
         return self._folded
+
+    @property
+    def wrapped(self) -> bool:
+        """True while long lines take several rows."""
+        return self._wrapped
 
     @property
     def paused(self) -> bool:
@@ -295,7 +304,9 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
         return self._left_cell
 
     def scroll_sideways(self, left: int) -> None:
-        """Begin each line at this cell."""
+        """Begin each line at this cell; wrapped lines are seen whole."""
+        if self._wrapped:
+            return
         longest = max((self._content(row).cell_length for row in self._rows()), default=0)
         limit = max(0, longest - (self.text_width - self._gutter) + 1)
         self._left_cell = max(0, min(left, max(limit, self._left_cell if left < self._left_cell else 0)))
@@ -314,10 +325,17 @@ class LogCore(LogMessages, QuietScroll, can_focus=True):
             if self._index is None or not height or not self._known_lines:
                 self._shown_rows = []
             elif self._follow:
-                self._shown_rows = rows_to_end(self._index, height, folded=self._folded)
+                self._shown_rows = self._wrap(rows_to_end(self._index, height, folded=self._folded))[-height:]
             else:
-                self._shown_rows = rows_from(self._index, round(self.scroll_y), height, folded=self._folded)
+                rows = rows_from(self._index, round(self.scroll_y), height, folded=self._folded)
+                self._shown_rows = self._wrap(rows)[:height]
         return self._shown_rows
+
+    def _wrap(self, rows: list[LogRow]) -> list[LogRow]:
+        if not self._wrapped:
+            return rows
+        room = max(1, self.text_width - self._gutter)
+        return wrap(rows, room, max(1, self.text_height - 1), lambda row: self._content(row).cell_length)
 
     def _content(self, row: LogRow) -> Strip:
         number = row.line.number

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.tui.widgets.input_row import InputRow
+from magpie_tui.tui.widgets.log_habits import load_habits
 from magpie_tui.tui.widgets.log_view import LogView
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class LogPane(Vertical):
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self.log_view = LogView(path, flags=flags, follow=follow)
+        self.log_view = LogView(path, flags=flags, follow=follow, habits=load_habits())
         self._searched = ""
 
     def compose(self) -> ComposeResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.segment import Segment
@@ -22,10 +22,19 @@ FOLD_SCAN_LINES = 4_000
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A row of the view: a line, and how many neighbours say the same (itself included)."""
+    """A row of the view.
+
+    Attributes:
+        line: The line.
+        alike: How many neighbours say the same, itself included.
+        part: Which of the rows over which a long line is wrapped, from 0.
+        last: True for the only or the last one of these; ``>`` says where even that is not all.
+    """
 
     line: LogLine
     alike: int = 1
+    part: int = 0
+    last: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,9 @@ def compose_row(
 ) -> Strip:
     """Number, flag, and the part of the line that starts at cell ``left``; ``>`` where it goes on."""
     parts: list[Segment] = []
-    if gutter:
+    if gutter and row.part:
+        parts = [Segment(" " * gutter, styles.text)]
+    elif gutter:
         number = f"{row.line.number + 1:>{gutter - 2}}"
         look = styles.current if current else styles.number
         if flagged:
@@ -118,7 +129,11 @@ def compose_row(
             parts = [Segment(f"{number}{'>' if current else ' '} ", look)]
     alike = f" ({row.alike:,} alike)" if row.alike > 1 else ""
     room = max(0, width - gutter - len(alike))
-    parts.extend(_window(content, left, room, styles))
+    start = left + row.part * room
+    if row.last:
+        parts.extend(_window(content, start, room, styles))
+    else:
+        parts.extend(content.crop_extend(start, start + room, styles.text))
     if alike:
         parts.append(Segment(alike, styles.note))
     return Strip(parts).crop_extend(0, width, styles.text).simplify()
@@ -181,6 +196,21 @@ def rows_to_end(index: LogIndex, height: int, *, folded: bool) -> list[LogRow]:
         if len(rows) > height or looked >= min(count, FOLD_SCAN_LINES):
             return rows[-height:]
         looked *= 4
+
+
+def wrap(rows: Iterable[LogRow], room: int, most: int, width_of: Callable[[LogRow], int]) -> list[LogRow]:
+    """Let long lines take several rows; folded ones keep their one row, which says how many they are.
+
+    Args:
+        room: Cells for the text of a row.
+        most: Rows that one line may take.
+        width_of: Cells of a whole line.
+    """
+    wrapped: list[LogRow] = []
+    for row in rows:
+        count = 1 if row.alike > 1 else min(most, max(1, -(-width_of(row) // room)))
+        wrapped += [LogRow(row.line, row.alike, part, part == count - 1) for part in range(count)]
+    return wrapped
 
 
 def text_pattern(pattern: LogPattern) -> re.Pattern[str] | None:

@@ -17,6 +17,7 @@ from magpie_tui.processes.log_times import Stamp, line_of_time, parse_time
 from magpie_tui.tui.actions import Explaining, bindings_for
 from magpie_tui.tui.ansi import parse_line
 from magpie_tui.tui.widgets.log_core import LogCore
+from magpie_tui.tui.widgets.log_habits import LogHabits, keep_habits
 from magpie_tui.tui.widgets.log_messages import LogMessages
 from magpie_tui.tui.widgets.log_render import styled_line, text_pattern
 
@@ -32,6 +33,7 @@ class LogView(Explaining, LogCore, inherit_bindings=False):
         flags: Regular expressions over bytes of lines that make a result doubtful; ``!`` jumps between them.
         follow: Begin at the end and stay there.
         numbers: Show line numbers where the view is wide enough.
+        habits: How lines are shown at first.
     """
 
     DEFAULT_CSS = """
@@ -111,7 +113,21 @@ class LogView(Explaining, LogCore, inherit_bindings=False):
         self._folded = not self._folded
         self._shown_rows = None
         self._repaint_changed()
+        self._keep_habits()
         self.post_message(self.Noted(self, "equal neighbours are folded" if self._folded else "every line is shown"))
+
+    def action_wrap_lines(self) -> None:
+        """Let long lines take several rows, or one each again."""
+        self._wrapped = not self._wrapped
+        self._left_cell = 0
+        self._shown_rows = None
+        self._repaint_changed()
+        self._keep_habits()
+        self.post_message(self.Noted(self, "long lines are wrapped" if self._wrapped else "each line is one row"))
+
+    def _keep_habits(self) -> None:
+        habits = LogHabits(self._wrapped, self._folded)
+        self.run_worker(lambda: keep_habits(habits), thread=True, group="habits", exit_on_error=False)
 
     def on_click(self, event: events.Click) -> None:
         """A click chooses a line, two open it."""
@@ -126,6 +142,8 @@ class LogView(Explaining, LogCore, inherit_bindings=False):
         """Say why an action is impossible now."""
         if action == "next_flag" and self._flag_pattern is None:
             return "no flags are looked for in this log"
+        if action in ("scroll_side_left", "scroll_side_right") and self._wrapped:
+            return "wrapped lines are seen whole: x ends that"
         return None
 
     # One line

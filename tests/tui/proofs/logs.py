@@ -11,6 +11,7 @@ from textual.widgets import Input
 from magpie_tui.basics.paths import state_directory
 from magpie_tui.tui.dialogs.viewer import TextDialog
 from magpie_tui.tui.screens.base import PlaceScreen
+from magpie_tui.tui.widgets.log_habits import load_habits
 from magpie_tui.tui.widgets.log_pane import LogPane
 from magpie_tui.tui.widgets.log_view import LogView
 from magpie_tui.tui.widgets.text_lines import TextLines
@@ -175,3 +176,24 @@ async def the_lines_seen_are_copied(stage: Stage) -> None:
     view.action_copy_page()
     await stage.wait(lambda: "characters written" in status(stage.app), "the report")
     assert (state_directory() / "copied.txt").read_text() == "\n".join(LINES[: view.text_height])
+
+
+@proves("log.wrap")
+async def long_lines_are_wrapped_and_that_is_remembered(stage: Stage) -> None:
+    view = await log_on(stage, 299)
+    await stage.press()
+    assert status(stage.app) == "long lines are wrapped"
+    rows = [row for row in screen_text(stage.pilot).split("\n") if "L" * 50 in row]
+    assert len(rows) > 5 and rows[0].lstrip().startswith("301 ") and rows[1].lstrip()[0] == "L"
+    assert [row.rstrip().endswith(">") for row in rows[:-1]] == [False] * (len(rows) - 1)
+    await stage.pilot.press("right")
+    assert "wrapped lines are seen whole" in status(stage.app)
+    await stage.wait(lambda: load_habits().wrapped, "the habit")
+    view.set_follow(True)
+    await stage.pilot.pause()
+    assert "line 599 gemm[m=16]" in screen_text(stage.pilot)
+    again = LogPane(view.path)
+    assert again.log_view.wrapped and not again.log_view.folded
+    await stage.press()
+    assert not view.wrapped
+    await stage.wait(lambda: not load_habits().wrapped, "the habit of before")
