@@ -1,13 +1,14 @@
-"""How long a kernel ranking takes, and how much memory, against a floor that is measured in the same run.
+"""How long a ranking of kernels takes, and how much memory, against a floor that is measured in the same run.
 
-A small trace is grown to each size asked for (new times and ids in every copy), packed, and ranked by the command line
-in a process of its own with an empty cache; then once more with the cache. The floor is what any reader pays that puts
-every event into an object: gunzip by zlib-ng and a typed msgspec decode of the whole file, garbage collector off, on
-one core.
+The same for the roofline of a rank. A small trace is grown to each size asked for (new times and ids in every copy),
+packed, and worked on by the command line in a process of its own with an empty cache; then once more with the cache.
+The floor is what any reader pays that puts every event into an object: gunzip by zlib-ng and a typed msgspec decode of
+the whole file, garbage collector off, on one core.
 
     python benchmarks/traces.py                      50 MB
     python benchmarks/traces.py --sizes 50 500 1500
     python benchmarks/traces.py --sizes 200 --ranks 8 --source trace.json.gz
+    python benchmarks/traces.py --sizes 1500 --command roofline
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def run(command: list[str], environment: dict[str, str], cpus: set[int] | None =
     return Cost(seconds, cpu, peak, text)
 
 
-def measure(directory: Path, source: bytes, size_mb: int, ranks: int) -> str:
+def measure(directory: Path, source: bytes, size_mb: int, ranks: int, name: str) -> str:
     """Grow, measure, and return a line of the table."""
     traces = directory / f"{size_mb}mb"
     traces.mkdir()
@@ -187,7 +188,7 @@ def measure(directory: Path, source: bytes, size_mb: int, ranks: int) -> str:
         grow(source, traces / f"grown-rank-{rank}.pt.trace.json.gz", size_mb * 1_000_000)
     first_file = traces / "grown-rank-0.pt.trace.json.gz"
     environment = {**os.environ, "MAGPIE_TUI_CACHE_DIR": str(directory / f"cache{size_mb}")}
-    command = [sys.executable, "-m", "magpie_tui", "trace", "kernels", str(traces), "--json"]
+    command = [sys.executable, "-m", "magpie_tui", "trace", name, str(traces), "--json"]
     floor_code = directory / "floor.py"
     floor_code.write_text(_FLOOR)
     one_cpu = {min(os.sched_getaffinity(0))}
@@ -211,6 +212,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[50], metavar="MB", help="unpacked sizes of a rank")
     parser.add_argument("--ranks", type=int, default=1, help="how many files of that size")
     parser.add_argument("--source", type=Path, help="trace to grow instead of a made-up one")
+    parser.add_argument("--command", choices=("kernels", "roofline"), default="kernels", help="what is measured")
     parser.add_argument("--scratch", type=Path, help="directory for the grown traces")
     options = parser.parse_args()
     source = small_trace()
@@ -223,7 +225,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         for size in options.sizes:
-            print(measure(Path(scratch), source, size, options.ranks), flush=True)
+            print(measure(Path(scratch), source, size, options.ranks, options.command), flush=True)
 
 
 if __name__ == "__main__":

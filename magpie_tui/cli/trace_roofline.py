@@ -138,7 +138,8 @@ def _chosen(report: RooflineReport, stages: tuple[Stage, ...], trace: Path) -> l
         return [everything] if everything is not None else []
     found = [item for item in map(report.stage, stages) if item is not None]
     if not found:
-        present = ", ".join(item.stage for item in report.roofline.stages if item.stage != "all") or "none"
         names = ", ".join(stage.value for stage in stages)
-        raise AnswerIsNoError(f"no steps of stage {names}", path=trace, hint=f"stages of this trace: {present}")
+        raise AnswerIsNoError(
+            f"no steps of stage {names}", path=trace, hint="see its stages with: magpie-tui trace stages"
+        )
     return found
