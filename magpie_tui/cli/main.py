@@ -26,6 +26,8 @@ COMMANDS: dict[str, LazyCommand] = {
     "analyze": LazyCommand("magpie_tui.cli.analyze", "Prove kernels correct and time them.", _KERNELS),
     "compare": LazyCommand("magpie_tui.cli.compare", "Rank correct kernels against a baseline.", _KERNELS),
     "benchmark": LazyCommand("magpie_tui.cli.benchmark", "Benchmark a served model, or analyze its traces.", _KERNELS),
+    "experiment": LazyCommand("magpie_tui.cli.experiment", "Run two configs in turns and judge the gain.", _KERNELS),
+    "verdict": LazyCommand("magpie_tui.cli.verdict", "Judge serving runs that are there already.", _KERNELS),
     "config": LazyCommand("magpie_tui.cli.config", "Check, show, compare and copy configs.", _CONFIGS),
     "gpu-info": LazyCommand("magpie_tui.cli.gpu_info", "Show GPUs, compilers and profilers.", _CONFIGS),
     "trace": LazyCommand("magpie_tui.cli.trace", "Balance and kernel ranking of torch traces.", _RESULTS),

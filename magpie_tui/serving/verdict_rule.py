@@ -60,7 +60,7 @@ class Question:
     """What is asked, fixed before the first run.
 
     Attributes:
-        primary: Key of the one metric that decides.
+        primary: Key of the one metric that decides; None: goodput where every run has it, else output throughput.
         planned: Pairs to run.
         changes: Names of facts that may differ (``server.arguments``, or ``server.*``); the change under test.
         kernel: Part of the name of the kernel that only B has; None: no kernel change is declared.
@@ -69,13 +69,20 @@ class Question:
         floors: Key of a metric to what a control of the baseline against itself showed; raises its margin.
     """
 
-    primary: str = "output_throughput"
+    primary: str | None = None
     planned: int = 8
     changes: tuple[str, ...] = ()
     kernel: str | None = None
     replaces: str | None = None
     kernel_ratio: float | None = None
     floors: dict[str, float] = field(default_factory=dict)
+
+    def metric(self, pairs: Sequence[Pair]) -> str:
+        """Return the key of the metric that decides."""
+        if self.primary is not None:
+            return self.primary
+        known = bool(pairs) and all(run.values.get("goodput") is not None for pair in pairs for run in (pair.a, pair.b))
+        return "goodput" if known else "output_throughput"
 
     def rule(self, key: str) -> MetricRule:
         """Return the rule of a metric, with its margin raised to the control's floor."""
@@ -174,7 +181,7 @@ def _why_missing(pairs: Sequence[Pair], key: str) -> str:
 
 def primary_outcome(question: Question, pairs: Sequence[Pair]) -> tuple[MetricOutcome, list[float]]:
     """Return the primary metric over all pairs, and its log ratios (above 0: B is better)."""
-    rule = question.rule(question.primary)
+    rule = question.rule(question.metric(pairs))
     outcome, logs = _ratio_outcome(rule, pairs)
     if logs:
         outcome = replace(outcome, interval=ratio_interval(logs, CONFIDENCE))
@@ -207,7 +214,7 @@ def _geometric(values: Sequence[float]) -> float:
 
 def guard_outcomes(question: Question, pairs: Sequence[Pair]) -> list[MetricOutcome]:
     """Return all guards; those evaluated by ratio are corrected together with those of shares (Holm)."""
-    rules = [question.rule(rule.key) for rule in GUARD_RULES if rule.key != question.primary]
+    rules = [question.rule(rule.key) for rule in GUARD_RULES if rule.key != question.metric(pairs)]
     outcomes: list[MetricOutcome] = []
     samples: dict[str, list[float]] = {}
     for rule in rules:
