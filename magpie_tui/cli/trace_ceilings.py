@@ -25,6 +25,9 @@ def ceilings(
     ] = False,
     device: Annotated[str, typer.Option("--device", metavar="auto|cuda|cpu", help="What to measure.")] = "auto",
     seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Time for each rate.")] = 1.0,
+    size_mb: Annotated[
+        int, typer.Option("--size-mb", metavar="N", help="Buffer that is copied, in MiB (default: 2048 GPU, 256 CPU).")
+    ] = 0,
     python: Annotated[
         Path | None, typer.Option("--python", metavar="FILE", help="Interpreter that has torch (default: ours).")
     ] = None,
@@ -43,7 +46,7 @@ def ceilings(
     from magpie_tui.traces.roofline.measure import measure_ceilings
     from magpie_tui.traces.roofline.rows import Bound
 
-    found = measure_ceilings(device=device, seconds=seconds, python=python)
+    found = measure_ceilings(device=device, seconds=seconds, megabytes=size_mb, python=python)
     columns = [
         Column("rate"),
         Column("best", "right"),

@@ -62,12 +62,15 @@ class MeasuredCeilings:
     threads: int | None
 
 
-def measure_ceilings(*, device: str = "auto", seconds: float = 1.0, python: Path | None = None) -> MeasuredCeilings:
+def measure_ceilings(
+    *, device: str = "auto", seconds: float = 1.0, megabytes: int = 0, python: Path | None = None
+) -> MeasuredCeilings:
     """Measure copy and matrix rates with torch and keep them as ceilings of this machine's device.
 
     Args:
         device: "auto" (a GPU where torch sees one), "cuda" (CUDA and HIP alike) or "cpu".
         seconds: Time for each rate.
+        megabytes: Buffer that is copied, in MiB; 0 takes one far larger than the caches.
         python: Interpreter that has torch; ours without it.
 
     Raises:
@@ -78,7 +81,9 @@ def measure_ceilings(*, device: str = "auto", seconds: float = 1.0, python: Path
         raise UserInputError(f"no device is called {device!r}", key="--device", hint=", ".join(DEVICES))
     if not 0.01 <= seconds <= 60:
         raise UserInputError("the time for a rate is 0.01 to 60 seconds", key="--seconds")
-    facts = _facts(device, seconds, python)
+    if megabytes < 0:
+        raise UserInputError("the size of a buffer is a positive number of MiB", key="--size-mb")
+    facts = _facts(device, seconds, megabytes, python)
     results = facts["results"]
     measurements = tuple(Measurement(**item) for item in results) if isinstance(results, list) else ()
     content = _content(facts, measurements)
@@ -96,7 +101,7 @@ def measure_ceilings(*, device: str = "auto", seconds: float = 1.0, python: Path
     )
 
 
-def _facts(device: str, seconds: float, python: Path | None) -> Mapping[str, object]:
+def _facts(device: str, seconds: float, megabytes: int, python: Path | None) -> Mapping[str, object]:
     """Run the child and read what it printed."""
     root = str(Path(__file__).parents[3])
     program = f"import sys\nsys.path.insert(0, {root!r})\nfrom {_CHILD} import main\nmain()"
@@ -104,7 +109,7 @@ def _facts(device: str, seconds: float, python: Path | None) -> Mapping[str, obj
     with tempfile.TemporaryDirectory(prefix="magpie-tui-ceilings-") as folder:
         out, err = Path(folder) / "stdout", Path(folder) / "stderr"
         result = run_child(
-            [interpreter, "-X", "utf8", "-c", program, device, str(seconds)],
+            [interpreter, "-X", "utf8", "-c", program, device, str(seconds), str(megabytes)],
             stdout_path=out,
             stderr_path=err,
             timeout_s=_LIMIT_S,

@@ -69,14 +69,14 @@ def _missing(what: str, error: Exception) -> dict[str, Any]:
     return {"what": what, "best_per_s": None, "median_per_s": None, "calls": 0, "shape": "", "reason": reason}
 
 
-def _memory(clock: _Clock, device: str) -> list[dict[str, Any]]:
+def _memory(clock: _Clock, device: str, megabytes: int) -> list[dict[str, Any]]:
     """Copy (a byte read and one written) and read of buffers far larger than any cache."""
     import torch
 
-    size = 256 << 20
+    size = (megabytes or (2048 if device == "cuda" else 256)) << 20
     if device == "cuda":
         free, _total = torch.cuda.mem_get_info()
-        size = min(2 << 30, int(free) // 4)
+        size = min(size, int(free) // 4)
     source = torch.ones(size // 4, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
     shape = f"{size / 1e6:.0f} MB"
@@ -118,30 +118,35 @@ def _is_cdna3() -> bool:
     return "gfx94" in str(getattr(torch.cuda.get_device_properties(0), "gcnArchName", ""))
 
 
-def _matrix(clock: _Clock, device: str, kind: str) -> dict[str, Any]:
+def _matrix(clock: _Clock, device: str, kind: str, seconds: float) -> dict[str, Any]:
     """Rate of a square product, at the size where a call takes long enough to be timed."""
     side = 512
     while True:
         call = _product(kind, side, device)
         clock.once(call)
-        if clock.once(call) >= _LONG_ENOUGH_S[device] or side >= _LARGEST_SIDE[device]:
+        if clock.once(call) >= min(seconds, _LONG_ENOUGH_S[device]) or side >= _LARGEST_SIDE[device]:
             break
         side *= 2
     return _result(f"matrix_{kind}", 2.0 * side**3, clock.many(call), f"{side}x{side}x{side}")
 
 
-def measure(device: str, seconds: float) -> dict[str, Any]:
-    """Measure everything; what a device refuses has a reason instead of a rate."""
+def measure(device: str, seconds: float, megabytes: int = 0) -> dict[str, Any]:
+    """Measure everything; what a device refuses has a reason instead of a rate.
+
+    Args:
+        seconds: Time for each rate.
+        megabytes: Buffer that is copied, in MiB; 0 takes 2048 on a GPU and 256 on a CPU.
+    """
     import torch
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     clock = _Clock(device, seconds)
-    results = _memory(clock, device)
+    results = _memory(clock, device, megabytes)
     kinds = ("fp64", "fp32", "fp16", "bf16", "fp8", "int8") if device == "cuda" else ("fp64", "fp32", "bf16")
     for kind in kinds:
         try:
-            results.append(_matrix(clock, device, kind))
+            results.append(_matrix(clock, device, kind, seconds))
         except (RuntimeError, AttributeError, NotImplementedError, ValueError) as error:
             results.append(_missing(f"matrix_{kind}", error))
     facts: dict[str, Any] = {"device": device, "torch": torch.__version__, "results": results, "threads": None}
@@ -155,8 +160,8 @@ def measure(device: str, seconds: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """``python -m … DEVICE SECONDS``."""
-    sys.stdout.write(json.dumps(measure(sys.argv[1], float(sys.argv[2]))) + "\n")
+    """``python -m … DEVICE SECONDS MEGABYTES``."""
+    sys.stdout.write(json.dumps(measure(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))) + "\n")
 
 
 if __name__ == "__main__":

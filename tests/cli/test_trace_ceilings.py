@@ -1,0 +1,49 @@
+"""``trace ceilings`` as a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``magpie-tui trace ceilings``."""
+    return subprocess.run(
+        [sys.executable, "-m", "magpie_tui", "trace", "ceilings", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+
+
+@pytest.mark.torch
+def test_measured_rates_become_ceilings_of_the_device() -> None:
+    pytest.importorskip("torch")
+    done = run("--device", "cpu", "--seconds", "0.01", "--size-mb", "8", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, json.loads((SCHEMAS / "trace_ceilings.schema.json").read_text("utf-8")))
+    rates = {item["what"]: item for item in found["measurements"]}
+    assert rates["copy"]["best_per_s"] >= rates["copy"]["median_per_s"] > 1e7
+    assert found["ceilings"]["peaks"]["matrix_fp32"] == pytest.approx(rates["matrix_fp32"]["best_per_s"])
+    listed = run("--list", "--format", "csv")
+    assert listed.returncode == 0
+    first, second = listed.stdout.splitlines()[:2]
+    assert first.startswith("device,kind,GB/s") and ",measured," in second
+
+
+def test_a_python_without_torch_is_this_machines_lack(tmp_path: Path) -> None:
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 1\n")
+    fake.chmod(0o755)
+    done = run("--python", str(fake))
+    assert done.returncode == 3 and "has no torch" in done.stderr and "hint:" in done.stderr
+    assert run("--device", "tpu").returncode == 2
