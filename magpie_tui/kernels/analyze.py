@@ -25,6 +25,7 @@ def analyze(
         outcomes = evaluation.evaluate(range(len(config.kernels)))
         timer = Timer(evaluation, outcomes)
         timer.run()
+        timer.take_ranking()
         profile_kernels(evaluation, outcomes)
         samples = timer.write_samples()
     facts = dict(timer.facts())

@@ -39,6 +39,7 @@ def compare(
         if ranking.chosen is not None:
             timer.confirm(ranking.chosen)
             ranking = _confirmed(timer, outcomes, ranking, baseline, settings)
+        timer.take_ranking(ranking)
         profile_kernels(evaluation, outcomes)
         samples = timer.write_samples()
     facts = dict(timer.facts())

@@ -13,11 +13,12 @@ from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome, digests_of
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.gpu_windows import GpuTiming
 from magpie_tui.kernels.judges import JudgeFailedError
-from magpie_tui.kernels.model import GateCheck, Judgement
+from magpie_tui.kernels.model import Comparison, GateCheck, Judgement, Timing
 from magpie_tui.kernels.physical_floor import floor_ns, peaks_of
 from magpie_tui.kernels.preflight import last_level_cache_bytes
-from magpie_tui.kernels.ranking import second_method
+from magpie_tui.kernels.ranking import Ranking, second_method
 from magpie_tui.kernels.sessions import HarnessBrokenError
+from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.shapes import ShapePoint, points_of, points_of_run, weights_of
 from magpie_tui.kernels.telemetry import GpuSampler
 from magpie_tui.kernels.timing import Measurement, Schedule, sample_rows
@@ -205,6 +206,15 @@ class Timer:
         found = checks.joined(before, clocks)
         outcome.judgement = replace(outcome.judgement, checks=_with(outcome.judgement.checks, found))
 
+    def take_ranking(self, ranking: Ranking | None = None) -> None:
+        """G24: a speed-up that is too good must be seen by a second method, and none may be faster than the device."""
+        for candidate in self._candidates:
+            outcome = self._outcomes[candidate.index]
+            comparison = None if ranking is None else ranking.comparisons.get(candidate.index)
+            if outcome.judgement.correct and outcome.timing is not None:
+                found = plausible(comparison, outcome.timing, self._evaluation.settings.timing)
+                outcome.judgement = replace(outcome.judgement, checks=_with(outcome.judgement.checks, found))
+
     def call_bytes(self, index: int) -> dict[str, int]:
         """Return point to the bytes of inputs and outputs of one call, where both are known."""
         measurement = self._measurements.get(index, self.measurement)
@@ -272,6 +282,25 @@ class Timer:
             total = caches.get("total_bytes")
             return total if isinstance(total, int) else None
         return last_level_cache_bytes()
+
+
+def plausible(comparison: Comparison | None, timing: Timing, settings: TimingSettings) -> GateCheck:
+    """G24 for one kernel: its time against the device's floor, its ratio against what is credible without a proof."""
+    at_points = timing.shapes or {"": timing}
+    below = [name for name, item in at_points.items() if item.facts.get("below_floor")]
+    if below:
+        where = f" at {below[0]}" if below[0] else ""
+        return checks.check("G24", "fail", f"its time{where} is below what the device can do")
+    if comparison is None:
+        if any("below_floor" in item.facts for item in at_points.values()):
+            return checks.check("G24", "pass", "its time is possible on this device")
+        return checks.check("G24", "not_run", "no ratio, and no peaks are known for this device")
+    if comparison.word == "suspect":
+        return checks.check("G24", "fail", comparison.reason, **comparison.facts)
+    if "second_method_ratio" in comparison.facts:
+        said = f"a ratio above {settings.largest_ratio:g}, seen by a second method as well"
+        return checks.check("G24", "pass", said, **comparison.facts)
+    return checks.check("G24", "pass", f"its ratio is below {settings.largest_ratio:g}")
 
 
 def _progress(evaluation: Evaluation, shape: str) -> Callable[[str, float, float], None]:

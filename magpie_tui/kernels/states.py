@@ -82,6 +82,9 @@ def verdict_of(comparison: Comparison) -> Verdict:
         more["confirmed_low"] = comparison.confirmed.low
         more["confirmed_high"] = comparison.confirmed.high
         more["confirmed_replicates"] = comparison.confirmed.n
+    if comparison.shapes:
+        more["worst_shape"] = comparison.worst_shape
+    more |= comparison.facts
     return Verdict(
         word=comparison.word,
         ratio=None if ratio is None else ratio.point,

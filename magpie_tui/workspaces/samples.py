@@ -101,11 +101,15 @@ def _read(lines: list[bytes]) -> Samples:
             continue
         first_ns = started if first_ns is None else first_ns
         of_kernel = growing.setdefault(kernel, _Growing())
-        if as_text(keys.get("part")) != "timed":
+        part = as_text(keys.get("part"))
+        if part == "other":
+            continue  # another quantity or method of the same processes, never mixed with what is compared
+        if part != "timed":
             of_kernel.warm_up += 1
             continue
         of_kernel.started_s.append((started - first_ns) / 1e9)
-        of_kernel.per_call_us.append((ended - started) / repeats / 1e3)
+        own = as_number(keys.get("per_call_ns"))
+        of_kernel.per_call_us.append(((ended - started) / repeats if own is None else own) / 1e3)
         of_kernel.blocks.append(as_count(keys.get("replicate")) or 0)
         of_kernel.control.append(keys.get("control") is True)
     kernels = {
