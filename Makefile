@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # The CPU build of PyTorch that the examples run on; set TORCH= to use one that is already in the environment.
 TORCH ?= torch==2.13.0
 
-.PHONY: setup demo test lint screenshots clean
+.PHONY: setup demo test lint screenshots serve-demo test-serving clean
 
 setup: $(STAMP)
 
@@ -28,6 +28,15 @@ lint: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -n auto
+
+# A real vLLM on the CPU in an environment of its own (about 2.5 GB, kept): baseline, twin, experiment, verdict.
+# FULL=1 measures 6 pairs instead of 2.
+serve-demo: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" bash examples/serving/demo.sh
+
+# Tests against that engine.
+test-serving: $(STAMP)
+	MAGPIE_TUI_REAL_ENGINE=1 $(BIN)/python -m pytest tests/serving_real
 
 # Pictures of the real screens, drawn from kernels that are judged for them.
 screenshots: $(STAMP)

@@ -27,9 +27,9 @@ _QUOTED = 300
 _MOST_OF_A_KIND = 20
 """Flags of one kind that are kept; a server that preempts all the time would bury the others."""
 
-_CAUSE = re.compile(
-    r"(?:^|[\s\]])((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .+)?"
-    r"|.*(?:out of memory|[Aa]ddress already in use|No space left on device|[Gg]ated repo|HIP error|CUDA error).*)$"
+_EXCEPTION = re.compile(r"(?:^|[\s\]])((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .+)?)$")
+_FATAL = re.compile(
+    r"(.*(?:out of memory|[Aa]ddress already in use|No space left on device|[Gg]ated repo|HIP error|CUDA error).*)$"
 )
 
 
@@ -214,7 +214,8 @@ def first_cause(path: Path, *, most_bytes: int = 1 << 20) -> str | None:
     Follow-up tracebacks of the processes around the one that failed come later and say less.
     """
     for line in read_tail(path, most_bytes).split("\n"):
-        match = _CAUSE.search(line[:_LONGEST_LINE_BYTES].strip())
+        text = line[:_LONGEST_LINE_BYTES].strip()
+        match = _EXCEPTION.search(text) or _FATAL.search(text)
         if match is not None:
             return printable(match[1].strip()[:_QUOTED])
     return None

@@ -1,0 +1,1 @@
+"""Tests against a real engine on this CPU: ``make test-serving``."""

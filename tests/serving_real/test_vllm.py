@@ -1,0 +1,79 @@
+"""A real engine agrees with what we measure, count and read."""
+
+from __future__ import annotations
+
+import json
+
+from magpie_tui.processes.identity import marked
+from magpie_tui.serving.counters import cross_check
+from magpie_tui.traces.analysis import analyze_kernels
+from magpie_tui.traces.discover import find_traces
+from magpie_tui.traces.selection import Selection
+from tests.process_helpers import TOKEN_VARIABLE
+from tests.serving_real.conftest import REQUESTS, Served
+
+
+def test_every_request_is_answered(served: Served) -> None:
+    clean = served.clean
+    log = (clean.workspace / "server.log").read_text(errors="replace")[-3000:]
+    assert (clean.status, clean.reasons) == ("ok", ()), log
+    assert clean.load is not None
+    assert len(clean.load.completed) == len(clean.load.requests) == REQUESTS
+    assert all(row.output_tokens == 32 and row.prompt_tokens == 64 for row in clean.load.completed)
+
+
+def test_tokens_equal_the_servers_counters(served: Served) -> None:
+    for outcome in (served.clean, served.twin):
+        assert outcome.load is not None
+        checks = {
+            check.name: check
+            for check in cross_check(outcome.load.requests, outcome.counters_before, outcome.counters_after)
+        }
+        assert checks["output_tokens"].ours == checks["output_tokens"].server == REQUESTS * 32
+        assert checks["input_tokens"].ours == checks["input_tokens"].server == REQUESTS * 64
+
+
+def test_latencies_lie_in_the_servers_histogram(served: Served) -> None:
+    """Medians and 90th percentiles fall into the server's own bucket or the one beside it.
+
+    The server's clock starts when it has parsed a request and ends before it has sent a token, so that TTFT may lie a
+    bucket lower there.
+    """
+    assert served.clean.load is not None
+    checks = {
+        check.name: check
+        for check in cross_check(served.clean.load.requests, served.clean.counters_before, served.clean.counters_after)
+    }
+    assert checks["ttft"].agreement == "agrees", checks["ttft"].text
+    assert checks["tpot"].agreement == "agrees", checks["tpot"].text
+
+
+def test_versions_and_arguments_are_those_of_the_server(served: Served) -> None:
+    server = served.clean.server
+    assert server is not None
+    assert server.version is not None
+    assert server.version.startswith("0.")
+    assert server.model == "tiny"
+    assert "--max-num-seqs" in server.command
+    assert served.clean.phases["start"] > 1
+
+
+def test_the_twin_is_bounded_and_read(served: Served) -> None:
+    """32 steps recorded without stacks, one rank, and our engine finds the steps again."""
+    twin = served.twin
+    assert (twin.status, twin.reasons) == ("ok", ())
+    serving = json.loads((twin.workspace / "benchmark_report.json").read_text())["magpie_tui"]["serving"]
+    assert serving["capture"]["problem"] is None
+    assert 0 < serving["capture"]["size_bytes"] < 50e6
+    report = analyze_kernels(find_traces(twin.workspace), Selection(), timeline=True)
+    (rank,) = report.ranks
+    assert rank.error is None
+    assert rank.quality is not None
+    assert rank.quality.status == "ok"
+    assert rank.stages is not None
+    assert 16 <= len(rank.stages.steps) <= 33
+    assert {stage.stage.value for stage in rank.stages.stages} >= {"decode"}
+
+
+def test_nothing_is_alive(served: Served) -> None:
+    assert marked({TOKEN_VARIABLE: served.token}) == []
