@@ -22,6 +22,7 @@ from magpie_tui.cli.trace_common import (
     stages_from,
 )
 from magpie_tui.traces.operators.roofline_report import ReportKind, SortBy
+from magpie_tui.traces.roofline.folding import Fold
 
 if TYPE_CHECKING:
     from magpie_tui.traces.operators.roofline_report import RooflineReport
@@ -43,6 +44,11 @@ def roofline(
         ),
     ] = None,
     sort: Annotated[SortBy, typer.Option("--sort", help="What the rows are ordered by.")] = SortBy.time,
+    fold: Annotated[Fold, typer.Option("--fold", help="What shares a row; short: ops below 10 us.")] = Fold.none,
+    tuning: Annotated[
+        Path | None,
+        typer.Option("--tuning-list", metavar="FILE", help="Write the shapes of products and MoE as CSV, to tune."),
+    ] = None,
     rank: Annotated[int | None, typer.Option("--rank", metavar="N", help="Which rank (default: the first).")] = None,
     top_k: Annotated[int, typer.Option("--top-k", metavar="N", min=0, help="Rows to print; 0 prints all.")] = 0,
     csv_dir: Annotated[
@@ -69,6 +75,7 @@ def roofline(
         ordered,
         roofline_json,
     )
+    from magpie_tui.traces.roofline.folding import folded
 
     stages = stages_from(stage)
     wanted = report_kind if csv_dir is not None or xlsx is not None else None
@@ -82,10 +89,12 @@ def roofline(
     found = _chosen(report, stages, trace)
     rows: list[tuple[RooflineStage, RooflineRow]] = []
     for item in found:
-        listed = ordered(item.rows, sort)
+        listed = folded(ordered(item.rows, sort), fold)
         if top_k and len(listed) > top_k:
             say("note", f"{top_k} of {len(listed)} rows of stage {item.stage} are shown")
         rows += [(item, row) for row in (listed[:top_k] if top_k else listed)]
+    if tuning is not None:
+        _write_tuning_list([row for item in found for row in ordered(item.rows, sort)], tuning)
     columns, cells = roofline_columns(), roofline_rows([row for _stage, row in rows])
     if len(found) > 1:
         from magpie_tui.cli.output import Column
@@ -125,6 +134,15 @@ def _write_tables(report: RooflineReport, csv_dir: Path | None, xlsx: Path | Non
     if xlsx is not None:
         write_workbook(report.tables, xlsx)
         say("note", f"written: {xlsx.absolute()}")
+
+
+def _write_tuning_list(rows: list[RooflineRow], path: Path) -> None:
+    from magpie_tui.basics.files import write_text
+    from magpie_tui.traces.roofline.tuning import tuning_csv, tuning_list
+
+    entries = tuning_list(rows)
+    write_text(path, tuning_csv(entries) + "\n")
+    say("note", f"{len(entries)} shapes written to {path.absolute()}")
 
 
 def _chosen(report: RooflineReport, stages: tuple[Stage, ...], trace: Path) -> list[RooflineStage]:
