@@ -153,7 +153,16 @@ class _Experiment:
         self._server: tuple[Arm, RunningServer] | None = None
         self._servers = contextlib.ExitStack()
         self._invalid: list[str] = []
+        self._free_interrupted()
         write_state(directory, self._state)
+
+    def _free_interrupted(self) -> None:
+        """Put away what does not count of a pair that an interruption cut; it is made again, with the same seed."""
+        for number in range(1, self._state.plan.pairs + 1):
+            for arm in order_of(number):
+                workspace = run_directory(self._directory, number, arm)
+                if (workspace / REPORT_NAME).is_file() and read_run(workspace).status != "ok":
+                    put_away(workspace, "interrupted")
 
     def run_pairs(self) -> None:
         """Run all pairs that are planned and not done."""

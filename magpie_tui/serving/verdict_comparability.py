@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from magpie_tui.basics.units import format_percent
 from magpie_tui.serving.verdict_model import Comparability, Difference, Fact, Pair, ServedRun
 
 LENGTH_TOLERANCE = 0.01
@@ -86,7 +87,8 @@ def cache_text(pairs: Sequence[Pair]) -> str:
         return "no cache metric is readable: whether a warm prefix cache helped one arm is not known"
     if len(known) < len(rates):
         return f"the cache hit rate is known of {len(known)} of {len(rates)} runs only"
-    return f"prefix cache hits {min(known):.0%} to {max(known):.0%} over all runs"
+    low, high = format_percent(min(known)), format_percent(max(known))
+    return f"prefix cache hits {low} to {high} over all runs"
 
 
 def _drift_within_arms(pairs: Sequence[Pair], changes: Sequence[str]) -> list[str]:

@@ -382,25 +382,40 @@ def _shown(value: object) -> str:
 # Sentences.
 
 
+def shown_interval(outcome: MetricOutcome) -> Interval | None:
+    """Return the interval as people read it: of a time the ratio of the times, B / A; else as it is."""
+    interval = outcome.interval
+    if interval is None or outcome.is_share or RULES[outcome.key].higher_is_better:
+        return interval
+    return replace(
+        interval,
+        low=None if interval.high is None else 1 / interval.high,
+        high=None if interval.low is None else 1 / interval.low,
+        point=1 / interval.point,
+    )
+
+
+def change_and_interval(outcome: MetricOutcome) -> tuple[str, str]:
+    """Return the change of the figure from A to B and its interval, ``+3.1 %`` and ``+1.2 … +5.0 %``."""
+    interval = shown_interval(outcome)
+    if interval is None:
+        return "-", "-"
+    if outcome.is_share:
+        sign = 1.0 if RULES[outcome.key].higher_is_better else -1.0
+        return f"{sign * interval.point * 100 + 0.0:+.2f} points", "-"
+    if interval.low is None or interval.high is None:
+        return format_ratio_percent(interval.point), "-"
+    low, high = format_ratio_percent(interval.low), format_ratio_percent(interval.high)
+    return format_ratio_percent(interval.point), f"{low.removesuffix(' %')} … {high}"
+
+
 def outcome_text(outcome: MetricOutcome) -> str:
     """Return the change of the figure from A to B, as ``+3.1 % (95 % interval +1.2 … +5.0 %)``."""
-    interval = outcome.interval
+    interval = shown_interval(outcome)
     if interval is None:
         return outcome.reason or "not evaluated"
-    if outcome.is_share:
-        sign = -1.0 if not RULES[outcome.key].higher_is_better else 1.0
-        return f"{sign * interval.point * 100 + 0.0:+.2f} points"
-    if not RULES[outcome.key].higher_is_better:  # of a time the change of the time is shown
-        interval = Interval(
-            None if interval.high is None else 1 / interval.high,
-            None if interval.low is None else 1 / interval.low,
-            1 / interval.point,
-            interval.n,
-            interval.confidence,
-            interval.method,
-            interval.reason,
-        )
-    return f"{format_ratio_percent(interval.point)} ({interval_text(interval)})"
+    change, _ = change_and_interval(outcome)
+    return change if outcome.is_share else f"{change} ({interval_text(interval)})"
 
 
 def interval_text(interval: Interval) -> str:

@@ -20,6 +20,8 @@ SEND_LAG_SHARE = 0.01
 """Of the mean time between sends."""
 LOOP_LAG_WARNING_MS = 5.0
 COALESCED_WARNING = 0.10
+SHORTEST_JUDGED_S = 1.0
+"""In a shorter time the first steps of an interpreter count for too much to judge its CPU share."""
 _BEAT_NS = 20_000_000
 _SECOND_NS = 1_000_000_000
 
@@ -41,7 +43,7 @@ class HealthMonitor:
 
     def start(self) -> None:
         """Begin to beat, in the running loop."""
-        self._began = (time.perf_counter_ns(), time.process_time_ns())
+        self._began = (time.perf_counter_ns(), time.thread_time_ns())
         self._task = asyncio.ensure_future(self._beat())
 
     async def _beat(self) -> None:
@@ -54,7 +56,7 @@ class HealthMonitor:
                 now = time.perf_counter_ns()
                 self.lags_ns.append(now - due)
                 if now - second[0] >= _SECOND_NS:
-                    used = time.process_time_ns()
+                    used = time.thread_time_ns()
                     self.shares.append((used - second[1]) / (now - second[0]))
                     second = (now, used)
                 due = max(due + _BEAT_NS, now)
@@ -63,13 +65,18 @@ class HealthMonitor:
 
     def stop(self) -> None:
         """Stop beating."""
-        self._ended = (time.perf_counter_ns(), time.process_time_ns())
+        self._ended = (time.perf_counter_ns(), time.thread_time_ns())
         if self._task is not None:
             self._task.cancel()
 
     @property
+    def wall_s(self) -> float:
+        """Time between start and stop."""
+        return (self._ended[0] - self._began[0]) / _SECOND_NS
+
+    @property
     def cpu_share(self) -> float | None:
-        """CPU time / wall time between start and stop."""
+        """CPU time of the thread that does the work / wall time between start and stop."""
         wall = self._ended[0] - self._began[0]
         return (self._ended[1] - self._began[1]) / wall if wall > 0 else None
 
@@ -95,7 +102,7 @@ def judge_client(monitor: HealthMonitor, rows: Sequence[RequestRow], reconnects:
     loop_p99 = percentile(loop_lags, 99) if loop_lags else None
     share = monitor.cpu_share
     bound, warnings = [], []
-    if share is not None and share >= CPU_LIMIT:
+    if share is not None and share >= CPU_LIMIT and monitor.wall_s >= SHORTEST_JUDGED_S:
         bound.append(f"the client used {share:.0%} of a core (limit {CPU_LIMIT:.0%})")
     elif share is not None and share >= CPU_WARNING:
         warnings.append(f"the client used {share:.0%} of a core: single latencies may be its own")

@@ -258,7 +258,7 @@ class ClientHealth:
     """How busy the client itself was in the measured part.
 
     Attributes:
-        cpu_share: CPU time of the load process / wall time; 1.0 is one core.
+        cpu_share: CPU time of the thread that does the work / wall time; 1.0 is one core.
         cpu_share_peak: The same in its busiest second.
         loop_lag_p99_ms, loop_lag_max_ms: How late its own timer fired.
         send_lag_p50_ms, send_lag_p99_ms, send_lag_max_ms: Actual minus scheduled send.
