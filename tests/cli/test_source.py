@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
+
 ROOT = Path(__file__).parents[2]
 KERNEL = "import triton\n@triton.jit\ndef scale_and_shift_kernel(x):\n    pass\n"
 
@@ -28,7 +30,9 @@ def test_a_source_is_shown_and_printed_as_json(tmp_path: Path) -> None:
     assert f"{tmp_path}/lib/kernels.py:3" in shown.stdout
     assert "confidence" in shown.stdout
     printed = run_cli("source", *arguments, "--json")
-    (kernel,) = json.loads(printed.stdout)["kernels"]
+    value = json.loads(printed.stdout)
+    jsonschema.validate(value, json.loads((ROOT / "docs/schemas/source.schema.json").read_text()))
+    (kernel,) = value["kernels"]
     assert kernel["source"]["line"] == 3
     assert kernel["test"] is None
 
