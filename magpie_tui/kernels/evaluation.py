@@ -26,6 +26,7 @@ from magpie_tui.kernels.raw import RawBinary, build_raw, is_raw, load_message
 from magpie_tui.kernels.rights import Rights, rights_for
 from magpie_tui.kernels.sessions import Harness, HarnessBrokenError
 from magpie_tui.kernels.settings import EvaluationSettings
+from magpie_tui.kernels.shapes import ShapePoint, points_of, points_of_run
 from magpie_tui.workspaces.kernel_state import PerformanceResult
 
 Report = Callable[[str, float | None, float | None, str], None]
@@ -200,6 +201,12 @@ class Evaluation:
         baseline = self.config.kernels[self.baseline]
         return find_reference(baseline, self.config.kernels) or reference_of_entry(baseline)
 
+    def points_of(self, entry: KernelEntry) -> tuple[ShapePoint, ...]:
+        """Return the points of the shape grid at which a kernel is judged and timed; empty without a grid."""
+        if self.baseline is None:
+            return points_of(entry)
+        return points_of_run(self.config.kernels, self.baseline)
+
     def evaluate(self, indices: Sequence[int]) -> list[KernelOutcome]:
         """Build and judge the kernels named, in order."""
         for index in indices:
@@ -288,7 +295,8 @@ class Evaluation:
         settings = replace(self.settings.gate, timeout_s=self.timeout_s(entry), equal_nan=self._equal_nan())
         report = self._gate_report(entry)
         digests = outcome.digests
-        gate = Gate(candidate, self.judge_of(task), settings, self.gate_seeds, self.rng, report, digests)
+        points = self.points_of(entry)
+        gate = Gate(candidate, self.judge_of(task), settings, self.gate_seeds, self.rng, report, digests, points)
         try:
             judgement = gate.run()
         except HarnessBrokenError as error:

@@ -14,6 +14,7 @@ from magpie_tui.kernels.judges import InputSet, Judge, JudgeFailedError
 from magpie_tui.kernels.model import GateCheck, Judgement, KernelWord
 from magpie_tui.kernels.sessions import Message, Session, SessionFailedError
 from magpie_tui.kernels.settings import GateSettings
+from magpie_tui.kernels.shapes import ShapePoint
 from magpie_tui.kernels.watching import thread_times
 
 __all__ = ["Candidate", "Gate", "Report", "later_failure"]
@@ -25,7 +26,8 @@ _TAMPERING = ("G2", "G19", "G18")
 class Gate:
     """Judges one kernel against one reference.
 
-    ``seeds`` are the same for all kernels of a run, drawn when it started; ``digests`` are the SHA-256 of its sources.
+    ``seeds`` are the same for all kernels of a run, drawn when it started; ``digests`` are the SHA-256 of its sources;
+    ``points`` are those of the shape grid.
     """
 
     def __init__(
@@ -37,8 +39,9 @@ class Gate:
         rng: random.Random,
         report: Report,
         digests: Mapping[str, str] | None = None,
+        points: Sequence[ShapePoint] = (),
     ) -> None:
-        self._context = GateContext(candidate, judge, settings, seeds, rng, report)
+        self._context = GateContext(candidate, judge, settings, seeds, rng, report, points)
         self._candidate = candidate
         self._judge = judge
         self._settings = settings
@@ -204,7 +207,7 @@ class Gate:
         for number in range(context.count):
             context.report(f"inputs {number + 1} of {context.count}")
             inputs = context.inputs(number)
-            where = f"random inputs {number + 1}"
+            where = context.name_of(number)
             told, answer = context.call(session, inputs, where)
             self._check_outputs(session, inputs, told, answer, where)
             if number >= self._settings.call_sets:

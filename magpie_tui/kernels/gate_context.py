@@ -12,6 +12,7 @@ from magpie_tui.kernels.judges import InputSet, Judge
 from magpie_tui.kernels.model import GateCheck
 from magpie_tui.kernels.sessions import Message, Session, SessionFailedError
 from magpie_tui.kernels.settings import GateSettings
+from magpie_tui.kernels.shapes import ShapePoint
 
 Report = Callable[[str], None]
 
@@ -34,6 +35,7 @@ class GateContext:
 
     Attributes:
         seeds: Of the random inputs; the same for all kernels of a run, drawn when it started.
+        points: Of the shape grid; the first one is what all random inputs have, each other one has inputs of its own.
         found: The checks so far, by id.
     """
 
@@ -43,6 +45,7 @@ class GateContext:
     seeds: Sequence[int]
     rng: random.Random
     report: Report
+    points: Sequence[ShapePoint] = ()
     found: dict[str, GateCheck] = field(default_factory=dict)
 
     def take(self, check: GateCheck, *, ours: bool = False) -> None:
@@ -59,17 +62,29 @@ class GateContext:
 
     @property
     def count(self) -> int:
-        """Number of random inputs (or saved cases)."""
-        return len(self.seeds) if self.cases is None else self.cases
+        """Number of random inputs, those of further points of the shape grid included (or saved cases)."""
+        return len(self.seeds) + max(0, len(self.points) - 1) if self.cases is None else self.cases
+
+    def point(self, number: int) -> ShapePoint | None:
+        """Return the point of random inputs ``number``; None without a shape grid."""
+        if not self.points or self.cases is not None:
+            return None
+        return self.points[max(0, number - len(self.seeds) + 1)]
+
+    def name_of(self, number: int) -> str:
+        """Return what people call random inputs ``number``."""
+        point = self.point(number)
+        return f"random inputs {number + 1}" + ("" if point is None else f" at {point.id}")
 
     def inputs(self, number: int, *, structure: str | None = None) -> InputSet:
         """Return the inputs of random seed ``number``, with a structure laid over them if asked for."""
-        seed = self.seeds[number] if self.cases is None else number
-        if self.judge.facts["makes_inputs"]:
-            return self.judge.make_inputs(seed, structure=structure)
-        adopt = self.candidate.own_inputs(seed, self.judge.path("own"))
+        seed = self.seeds[number % len(self.seeds)] if self.cases is None else number
+        shape = self.point(number)
+        if self.judge.facts["makes_inputs"] or (shape is not None and shape.tensors):
+            return self.judge.make_inputs(seed, structure=structure, shape=shape)
+        adopt = self.candidate.own_inputs(seed, self.judge.path("own"), shape)
         try:
-            return self.judge.make_inputs(seed, structure=structure, adopt=adopt)
+            return self.judge.make_inputs(seed, structure=structure, adopt=adopt, shape=shape)
         finally:
             adopt.unlink(missing_ok=True)
 

@@ -11,6 +11,7 @@ from magpie_tui.basics.text import nearest, plural, printable
 from magpie_tui.configs.kernel import kernel_entries_from_arguments, load_kernel_config
 from magpie_tui.configs.kernel_model import KERNEL_TYPES, KernelConfig
 from magpie_tui.kernels.settings import EvaluationSettings, quick_settings
+from magpie_tui.kernels.shapes import points_of_run
 
 FAIL_ON_WORDS = (
     "slower",
@@ -285,6 +286,7 @@ def compare_request(values: Values) -> Request:
             f"a comparison needs at least two kernels, not {plural(len(config.kernels), 'kernel')}", path=config.path
         )
     baseline = find_baseline(config, _text(values, "baseline") or "0")
+    points_of_run(config.kernels, baseline)
     output_dir = Path(_text(values, "output_dir") or "./results")
     return Request(config, settings_of(values), output_dir, baseline, _fail_on(values), (*_notes(values), *notes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -111,10 +112,20 @@ def binary_facts(outcome: KernelOutcome) -> Sequence[KernelFacts]:
     entry = outcome.entry
     if outcome.binary is not None:
         read, _reason = read_binary(outcome.binary.path)
-        own = [item for item in read if item.name == outcome.binary.function]
-        if own or not outcome.binary.facts:
-            return own or read
-        return [of_driver(outcome.binary.function, outcome.binary.facts, _arch_of(outcome.binary.options))]
+        arch = _arch_of(outcome.binary.options)
+        told = outcome.binary.facts
+        own = [item for item in read if item.name == outcome.binary.function] or list(read)
+        if not own and told:
+            return [of_driver(outcome.binary.function, told, arch)]
+        threads = told.get("threads")
+        return [
+            replace(
+                item,
+                arch=item.arch or arch,
+                threads=item.threads or (threads if isinstance(threads, int) else None),
+            )
+            for item in own
+        ]
     if entry.type == "triton":
         cache = triton_cache(entry)
         return read_triton_cache(cache, _triton_names(entry)) if cache is not None and cache.is_dir() else ()
