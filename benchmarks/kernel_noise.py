@@ -37,13 +37,14 @@ from magpie_tui.kernels.evaluation import default_threads
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.gpu_windows import GpuTiming
 from magpie_tui.kernels.judges import Judge, reference_of_entry
+from magpie_tui.kernels.measurement import Measurement, log_ratios, narrow_enough, sample_rows
 from magpie_tui.kernels.model import Replicate
 from magpie_tui.kernels.ranking import rank
 from magpie_tui.kernels.recomputing import measurement_of_rows
 from magpie_tui.kernels.sessions import Harness
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.telemetry import GpuSampler
-from magpie_tui.kernels.timing import Measurement, Schedule, log_ratios, narrow_enough, sample_rows
+from magpie_tui.kernels.timing import CallableBlocks, Schedule
 from magpie_tui.kernels.timings import method_of, timing_of
 from magpie_tui.statistics.intervals import Interval, median, ratio_interval, standard_deviation
 
@@ -66,16 +67,15 @@ class Setup:
     candidates: tuple[Candidate, ...]
     sampler: GpuSampler | None
 
-    def schedule(self, rng: random.Random) -> Schedule:
+    def schedule(self, rng: random.Random) -> Schedule[Candidate]:
         """Return a schedule as ``compare`` makes it."""
         gpu = GpuTiming(self.settings, self.judge, TIMEOUT_S, self.sampler) if self.on_gpu else None
         return Schedule(
             self.settings,
-            self.judge,
+            CallableBlocks(self.settings, self.judge, rng, timeout_s=TIMEOUT_S, gpu=gpu),
             baseline=BASELINE,
             rng=rng,
-            timeout_s=TIMEOUT_S,
-            gpu=gpu,
+            on_gpu=self.on_gpu,
             progress=lambda step, done, total: None,
         )
 

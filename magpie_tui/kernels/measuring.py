@@ -13,6 +13,7 @@ from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome, digests_of
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.gpu_windows import GpuTiming
 from magpie_tui.kernels.judges import JudgeFailedError
+from magpie_tui.kernels.measurement import Measurement, sample_rows
 from magpie_tui.kernels.model import Comparison, GateCheck, Judgement, Timing
 from magpie_tui.kernels.physical_floor import floor_ns, peaks_of
 from magpie_tui.kernels.preflight import last_level_cache_bytes
@@ -21,7 +22,7 @@ from magpie_tui.kernels.sessions import HarnessBrokenError
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.shapes import ShapePoint, points_of, points_of_run, weights_of
 from magpie_tui.kernels.telemetry import GpuSampler
-from magpie_tui.kernels.timing import Measurement, Schedule, sample_rows
+from magpie_tui.kernels.timing import CallableBlocks, Schedule
 from magpie_tui.kernels.timings import cache_of, method_of, quantity_of, timing_of
 
 SAMPLES_NAME = "samples.jsonl"
@@ -48,7 +49,7 @@ class Timer:
         self.measurement = Measurement()
         self._measurements: dict[int, Measurement] = {}
         self._outcomes = {outcome.index: outcome for outcome in outcomes}
-        self._schedules: list[Schedule] = []
+        self._schedules: list[Schedule[Candidate]] = []
         self._sampler: GpuSampler | None = None
         self._floor_note: str | None = None
         wanted = evaluation.settings.timed
@@ -109,12 +110,13 @@ class Timer:
         self._schedules = [
             Schedule(
                 evaluation.settings.timing,
-                judge,
+                CallableBlocks(
+                    evaluation.settings.timing, judge, evaluation.rng, timeout_s=timeout_s, gpu=gpu, shape=point
+                ),
                 baseline=baseline,
                 rng=evaluation.rng,
-                timeout_s=timeout_s,
-                gpu=gpu,
-                shape=point,
+                on_gpu=self.on_gpu,
+                shape="" if point is None else point.id,
                 progress=_progress(evaluation, "" if point is None else point.id),
             )
             for point in (points or (None,))
@@ -123,7 +125,7 @@ class Timer:
         self._set_floors(measurement)
 
     def _guarded(
-        self, candidates: Sequence[Candidate], measurement: Measurement, work: Callable[[Schedule], None]
+        self, candidates: Sequence[Candidate], measurement: Measurement, work: Callable[[Schedule[Candidate]], None]
     ) -> None:
         """Run ``work`` for every point; when the reference or the harness fails, the kernels stay correct, untimed."""
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from magpie_tui.kernels.measurement import Measurement, Phase, log_ratios, paired
 from magpie_tui.kernels.model import Comparison, ComparisonWord, Fact, Timing
 from magpie_tui.kernels.settings import TimingSettings
-from magpie_tui.kernels.timing import Measurement, Phase, log_ratios, paired
 from magpie_tui.kernels.timings import method_of, shape_of
 from magpie_tui.statistics.intervals import Interval, median, ratio_interval, weighted_log_ratios
 from magpie_tui.statistics.samples import reasons_against_a_claim

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from magpie_tui.kernels.dispatches import Dispatch, overlap
+from magpie_tui.kernels.measurement import Measurement, Phase
 from magpie_tui.kernels.model import Fact, Method, Quantity, Replicate, Series, Window
-from magpie_tui.kernels.timing import Measurement, Phase
 
 Row = Mapping[str, object]
 _Key = tuple[int, bool, str, str, int]

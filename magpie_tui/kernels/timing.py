@@ -7,14 +7,14 @@ baseline runs twice in every replicate; the second run is the A/A control.
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
+from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.blocks import (
     BelowTimerResolutionError,
     Block,
@@ -27,155 +27,131 @@ from magpie_tui.kernels.dispatches import overlap
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.gpu_windows import GpuTiming
 from magpie_tui.kernels.judges import InputSet, Judge
-from magpie_tui.kernels.model import Fact, KernelWord, Reduction, Replicate, Series
+from magpie_tui.kernels.measurement import Measurement, Phase, narrow_enough
+from magpie_tui.kernels.model import Replicate
 from magpie_tui.kernels.sessions import SessionFailedError
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.shapes import ShapePoint
-from magpie_tui.statistics.intervals import log_ratio_interval, mean_interval, paired_log_ratios
 
-Phase = Literal["choose", "confirm"]
 Progress = Callable[[str, float, float], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place in the schedule: an arm, or the second run of the baseline."""
+class Arm(Protocol):
+    """Something that can be timed."""
 
-    candidate: Candidate
-    control: bool = False
+    @property
+    def index(self) -> int:
+        """Its place in the config."""
+        ...
 
-
-@dataclass
-class Measurement:
-    """What the schedule gave.
-
-    Attributes:
-        replicates: In the order of time.
-        failed: Arms that dropped out: state and reason.
-        untimed: Arms without a time that are still correct: the reason.
-        reduction: How the device stamps of one call become one number: ``span`` as soon as work of any arm overlapped.
-        lost: Arm to the windows of blocks that were left out as a whole, by reason.
-        kernels: Arm to the names of what one call ran on the device.
-        notes: Arm to what could not be done.
-        output_bytes: Point to the size of the outputs of one call.
-        input_bytes: Point to the size of the inputs of one call.
-        floors_ns: Point to the time below which no device of this kind can be; no entry where it is not known.
-        shapes: Points of the shape grid in order; one empty name without a grid.
-        weights: Share of each point in the mean; points without one are guards.
-        ended_by: Point to ``width``, ``budget``, ``replicates`` or ``no arms``.
-        elapsed_s: Wall time of the whole schedule.
-        facts: How it was run.
-    """
-
-    replicates: list[Replicate] = field(default_factory=list)
-    failed: dict[int, tuple[KernelWord, str]] = field(default_factory=dict)
-    untimed: dict[int, str] = field(default_factory=dict)
-    reduction: Reduction = "sum"
-    lost: dict[int, Counter[str]] = field(default_factory=dict)
-    kernels: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    notes: dict[int, dict[str, str]] = field(default_factory=dict)
-    output_bytes: dict[str, int] = field(default_factory=dict)
-    input_bytes: dict[str, int] = field(default_factory=dict)
-    floors_ns: dict[str, float] = field(default_factory=dict)
-    shapes: tuple[str, ...] = ("",)
-    weights: dict[str, float] = field(default_factory=lambda: {"": 1.0})
-    ended_by: dict[str, str] = field(default_factory=dict)
-    elapsed_s: float = 0.0
-    facts: dict[str, Fact] = field(default_factory=dict)
-
-    def blocks(self, arm: int, *, phase: Phase, control: bool = False, shape: str = "") -> list[Replicate]:
-        """Return the blocks of one arm at one point, in the order of time."""
-        return [
-            item
-            for item in self.replicates
-            if item.arm == arm and item.control is control and item.phase == phase and item.shape == shape
-        ]
-
-    def medians(
-        self, arm: int, *, phase: Phase, control: bool = False, second: bool = False, shape: str = ""
-    ) -> dict[int, float]:
-        """Return replicate number to block median (ns a call) of one arm; by the second method when ``second``."""
-        found: dict[int, float] = {}
-        for item in self.blocks(arm, phase=phase, control=control, shape=shape):
-            value = item.second_ns() if second else item.median_ns(self.reduction)
-            if value is not None and value > 0:
-                found[item.number] = value
-        return found
-
-    def ended(self) -> str | None:
-        """Return what ended it: one word, or one for each point of the grid."""
-        words = list(dict.fromkeys(self.ended_by.values()))
-        if len(words) <= 1:
-            return words[0] if words else None
-        return ", ".join(f"{shape}: {word}" for shape, word in self.ended_by.items())
+    @property
+    def entry(self) -> KernelEntry:
+        """Its entry in the config."""
+        ...
 
 
-def paired(
-    measurement: Measurement,
-    baseline: int,
-    arm: int,
-    *,
-    phase: Phase,
-    control: bool = False,
-    second: bool = False,
-    shape: str = "",
-) -> dict[int, float]:
-    """Return replicate number to log ratio baseline / arm, for the replicates that hold both."""
-    one = measurement.medians(baseline, phase=phase, second=second, shape=shape)
-    other = measurement.medians(arm, phase=phase, control=control, second=second, shape=shape)
-    common = sorted(one.keys() & other.keys())
-    if not common:
-        return {}
-    ratios = paired_log_ratios([one[number] for number in common], [other[number] for number in common])
-    return dict(zip(common, ratios, strict=True))
+A = TypeVar("A", bound=Arm)
+A_contra = TypeVar("A_contra", bound=Arm, contravariant=True)
 
 
-def log_ratios(
-    measurement: Measurement,
-    baseline: int,
-    arm: int,
-    *,
-    phase: Phase,
-    control: bool = False,
-    second: bool = False,
-    shape: str = "",
-) -> list[float]:
-    """Return the log ratios of ``paired``, in the order of the replicates."""
-    return list(paired(measurement, baseline, arm, phase=phase, control=control, second=second, shape=shape).values())
+class BlockSource(Protocol[A_contra]):
+    """Makes blocks of arms."""
+
+    def begin(self, candidate: A_contra, measurement: Measurement) -> Sequence[InputSet]:
+        """Make the inputs that all arms of a replicate share."""
+        ...
+
+    def run(self, candidate: A_contra, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
+        """Run a block of about ``share_s`` seconds in a process of its own."""
+        ...
+
+    def end(self, sets: Sequence[InputSet]) -> None:
+        """Forget the inputs of a replicate."""
+        ...
 
 
-class Schedule:
-    """Runs replicates of all arms."""
+class CallableBlocks:
+    """Blocks of kernels that are called, on inputs that a judge makes at one point of the shape grid."""
 
     def __init__(
         self,
         settings: TimingSettings,
         judge: Judge,
-        *,
-        baseline: int | None,
         rng: random.Random,
+        *,
         timeout_s: float,
         gpu: GpuTiming | None = None,
         shape: ShapePoint | None = None,
-        progress: Progress,
     ) -> None:
         self._settings = settings
         self._judge = judge
+        self._rng = rng
+        self._shape = shape
+        self._runner = BlockRunner(settings, judge, rng, timeout_s=timeout_s, gpu=gpu)
+
+    def begin(self, candidate: Candidate, measurement: Measurement) -> list[InputSet]:
+        """Make the input sets of a replicate from fresh seeds: as many as the settings and their size allow."""
+        sets: list[InputSet] = []
+        shape = "" if self._shape is None else self._shape.id
+        self._judge.begin_kernel(candidate.entry)
+        while len(sets) < self._settings.input_sets:
+            seed = self._rng.getrandbits(31)
+            if self._judge.facts["makes_inputs"]:
+                sets.append(self._judge.make_inputs(seed, shape=self._shape))
+            else:
+                own = candidate.own_inputs(seed, self._judge.path("own"), self._shape)
+                sets.append(self._judge.make_inputs(seed, adopt=own, shape=self._shape))
+                own.unlink(missing_ok=True)
+            total = sum(item.size_bytes for item in sets)
+            if len(sets) >= 2 and total + sets[-1].size_bytes > self._settings.input_bytes:
+                break
+        measurement.input_bytes[shape] = sets[-1].size_bytes
+        measurement.facts["input_sets"] = len(sets)
+        measurement.facts["input_bytes"] = sum(item.size_bytes for item in sets)
+        return sets
+
+    def run(self, candidate: Candidate, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
+        """Run a block of about ``share_s`` seconds in a process of its own; see ``BlockRunner.run``."""
+        return self._runner.run(candidate, sets, share_s=share_s, control=control)
+
+    def end(self, sets: Sequence[InputSet]) -> None:
+        """Forget the inputs of a replicate."""
+        self._judge.drop(*sets)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Generic[A]):
+    """A place in the schedule: an arm, or the second run of the baseline."""
+
+    candidate: A
+    control: bool = False
+
+
+class Schedule(Generic[A]):
+    """Runs replicates of all arms, whose blocks come from ``source``."""
+
+    def __init__(
+        self,
+        settings: TimingSettings,
+        source: BlockSource[A],
+        *,
+        baseline: int | None,
+        rng: random.Random,
+        on_gpu: bool,
+        shape: str = "",
+        progress: Progress,
+    ) -> None:
+        self._settings = settings
+        self._source = source
         self._baseline = baseline
         self._rng = rng
-        self._runner = BlockRunner(settings, judge, rng, timeout_s=timeout_s, gpu=gpu)
-        self._arm_budget_s = settings.arm_budget_s(on_gpu=gpu is not None)
-        self._shape = shape
+        self._arm_budget_s = settings.arm_budget_s(on_gpu=on_gpu)
+        self.shape = shape
         self._progress = progress
-
-    @property
-    def shape(self) -> str:
-        """Name of the point of the shape grid; empty without a grid."""
-        return "" if self._shape is None else self._shape.id
 
     def run(
         self,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[A],
         measurement: Measurement,
         *,
         phase: Phase = "choose",
@@ -183,7 +159,7 @@ class Schedule:
     ) -> None:
         """Run replicates into ``measurement``: exactly ``count`` of them, or until width, budget or number ends it."""
         started = time.monotonic()
-        slots = [Slot(candidate) for candidate in candidates]
+        slots: list[Slot[A]] = [Slot(candidate) for candidate in candidates]
         if phase == "choose":
             slots += [Slot(candidate, control=True) for candidate in candidates if candidate.index == self._baseline]
         budget_s = sum(slot.candidate.entry.budget_seconds or self._arm_budget_s for slot in slots)
@@ -208,11 +184,11 @@ class Schedule:
                 break
         measurement.elapsed_s += time.monotonic() - started
 
-    def _dropped(self, measurement: Measurement, slot: Slot) -> bool:
+    def _dropped(self, measurement: Measurement, slot: Slot[A]) -> bool:
         index = slot.candidate.index
         return index in measurement.failed or index in measurement.untimed
 
-    def _worth_it(self, slots: Sequence[Slot], measurement: Measurement) -> bool:
+    def _worth_it(self, slots: Sequence[Slot[A]], measurement: Measurement) -> bool:
         """True while there is something to compare: the baseline and a candidate, or without a baseline any arm."""
         arms = {slot.candidate.index for slot in slots}
         if self._baseline is None:
@@ -220,9 +196,9 @@ class Schedule:
         return self._baseline in arms and len(arms) > 1
 
     def _replicate(
-        self, number: int, order: Sequence[Slot], measurement: Measurement, phase: Phase, arm_budget_s: float
+        self, number: int, order: Sequence[Slot[A]], measurement: Measurement, phase: Phase, arm_budget_s: float
     ) -> None:
-        sets = self._new_sets(order[0].candidate, measurement)
+        sets = self._source.begin(order[0].candidate, measurement)
         share_s = arm_budget_s / (2 * self._settings.fewest_replicates)
         try:
             for position, slot in enumerate(order):
@@ -232,10 +208,10 @@ class Schedule:
                 if block is not None:
                     self._take(block, slot, number, position, phase, measurement)
         finally:
-            self._judge.drop(*sets)
+            self._source.end(sets)
 
     def _take(
-        self, block: Block, slot: Slot, number: int, position: int, phase: Phase, measurement: Measurement
+        self, block: Block, slot: Slot[A], number: int, position: int, phase: Phase, measurement: Measurement
     ) -> None:
         """Keep a block; one of which the hardware left no window is only counted."""
         arm = slot.candidate.index
@@ -265,31 +241,11 @@ class Schedule:
         if any(overlap(window.dispatches) for window in block.main.windows if window.dispatches):
             measurement.reduction = "span"
 
-    def _new_sets(self, candidate: Candidate, measurement: Measurement) -> list[InputSet]:
-        """Make the input sets of a replicate from fresh seeds: as many as the settings and their size allow."""
-        sets: list[InputSet] = []
-        self._judge.begin_kernel(candidate.entry)
-        while len(sets) < self._settings.input_sets:
-            seed = self._rng.getrandbits(31)
-            if self._judge.facts["makes_inputs"]:
-                sets.append(self._judge.make_inputs(seed, shape=self._shape))
-            else:
-                own = candidate.own_inputs(seed, self._judge.path("own"), self._shape)
-                sets.append(self._judge.make_inputs(seed, adopt=own, shape=self._shape))
-                own.unlink(missing_ok=True)
-            total = sum(item.size_bytes for item in sets)
-            if len(sets) >= 2 and total + sets[-1].size_bytes > self._settings.input_bytes:
-                break
-        measurement.input_bytes[self.shape] = sets[-1].size_bytes
-        measurement.facts["input_sets"] = len(sets)
-        measurement.facts["input_bytes"] = sum(item.size_bytes for item in sets)
-        return sets
-
-    def _block(self, slot: Slot, sets: Sequence[InputSet], share_s: float, measurement: Measurement) -> Block | None:
+    def _block(self, slot: Slot[A], sets: Sequence[InputSet], share_s: float, measurement: Measurement) -> Block | None:
         """Run one block; an arm that fails in it drops out of the schedule."""
         index = slot.candidate.index
         try:
-            block = self._runner.run(slot.candidate, sets, share_s=share_s, control=slot.control)
+            block = self._source.run(slot.candidate, sets, share_s=share_s, control=slot.control)
         except SessionFailedError as error:
             measurement.failed[index] = (error.word, f"{error.reason} (while it was timed)")
         except WrongWhenTimedError as error:
@@ -319,7 +275,7 @@ class Schedule:
         budget_s: float,
         phase: Phase,
         count: int | None,
-        slots: Sequence[Slot],
+        slots: Sequence[Slot[A]],
     ) -> str | None:
         """Say what ends the schedule, looking at widths only and never at what the intervals say."""
         if count is not None:
@@ -334,81 +290,3 @@ class Schedule:
         if narrow_enough(measurement, arms, self._settings, baseline=self._baseline, phase=phase, shape=self.shape):
             return "width"
         return "budget" if elapsed_s >= budget_s else None
-
-
-def narrow_enough(
-    measurement: Measurement,
-    arms: Collection[int],
-    settings: TimingSettings,
-    *,
-    baseline: int | None,
-    phase: Phase = "choose",
-    shape: str = "",
-) -> bool:
-    """Say whether the interval of every arm is narrow enough to stop; what it says does not matter."""
-    for arm in arms:
-        if arm == baseline:
-            continue
-        if baseline is not None:
-            values = log_ratios(measurement, baseline, arm, phase=phase, shape=shape)
-            interval = log_ratio_interval(values, settings.confidence) if values else None
-        else:
-            times = [math.log(value) for value in measurement.medians(arm, phase=phase, shape=shape).values()]
-            interval = mean_interval(times, settings.confidence) if times else None
-        if interval is None or interval.low is None or interval.high is None:
-            return False
-        if (interval.high - interval.low) / 2 > settings.half_width:
-            return False
-    return True
-
-
-def sample_rows(measurement: Measurement, ids: Mapping[int, str]) -> list[dict[str, object]]:
-    """Return every window as a row of ``samples.jsonl``; times in ns."""
-    rows: list[dict[str, object]] = []
-    for item in measurement.replicates:
-        head: dict[str, object] = {
-            "kernel": ids[item.arm],
-            "arm": item.arm,
-            "control": item.control,
-            "phase": item.phase,
-            "replicate": item.number,
-            "position": item.position,
-        }
-        if item.shape:
-            head["shape"] = item.shape
-        warm = Series("call_time", "perf_counter_ns", item.main.cache, item.warm_up)
-        for part, series in (("warm_up", warm), ("timed", item.main), *(("other", other) for other in item.others)):
-            found = _rows_of(part, series, head, measurement.reduction)
-            if part == "timed" and found and item.telemetry:
-                found[0]["telemetry"] = dict(item.telemetry)
-            rows.extend(found)
-    return rows
-
-
-def _rows_of(part: str, series: Series, head: Mapping[str, object], reduction: Reduction) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for number, window in enumerate(series.windows):
-        row: dict[str, object] = {
-            **head,
-            "part": part,
-            "quantity": series.quantity,
-            "method": series.method,
-            "cache": series.cache,
-            "window": number,
-            "repeats": window.repeats,
-            "started_ns": window.started,
-            "ended_ns": window.ended,
-            "seen_started_ns": window.seen_started,
-            "seen_ended_ns": window.seen_ended,
-            "per_call_ns": series.time_ns(window, reduction),
-        }
-        if number == 0 and series.discarded:
-            row["discarded"] = dict(series.discarded)
-        if window.event_ns is not None:
-            row |= {"event_ns": window.event_ns, "offset_ns": series.offset_ns}
-        if window.dispatches is not None:
-            row["dispatches"] = [
-                [item.name, item.start_ns, item.duration_ns, item.device, item.stream] for item in window.dispatches
-            ]
-        rows.append(row)
-    return rows

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+from magpie_tui.kernels.measurement import Measurement, Phase
 from magpie_tui.kernels.model import Fact, Method, Replicate, Timing
 from magpie_tui.kernels.settings import TimingSettings
-from magpie_tui.kernels.timing import Measurement, Phase
 from magpie_tui.statistics.intervals import Interval, median, median_interval, percentile
 from magpie_tui.statistics.samples import SampleShape, check_shape
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from magpie_tui.kernels.measurement import Measurement, Phase
 from magpie_tui.kernels.model import Replicate, Series, Window
-from magpie_tui.kernels.timing import Measurement, Phase
 
 CONTROL = -1
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from magpie_tui.kernels.measurement import Measurement
 from magpie_tui.kernels.ranking import Ranking, confirm, rank
 from magpie_tui.kernels.settings import TimingSettings
-from magpie_tui.kernels.timing import Measurement
 from magpie_tui.kernels.timings import timing_of
 from tests.kernels.measured import CONTROL, add, measured, window
 

@@ -14,11 +14,12 @@ from magpie_tui.kernels import timing
 from magpie_tui.kernels.blocks import BelowTimerResolutionError, Block, WrongWhenTimedError
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.judges import InputSet, Judge
+from magpie_tui.kernels.measurement import Measurement
 from magpie_tui.kernels.model import Series
 from magpie_tui.kernels.sessions import Harness, SessionFailedError
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.shapes import ShapePoint
-from magpie_tui.kernels.timing import Measurement, Schedule
+from magpie_tui.kernels.timing import CallableBlocks, Schedule
 from tests.kernels.measured import window
 
 
@@ -48,7 +49,7 @@ Answer = Callable[[int, bool, int], int]
 
 def schedule(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, *, baseline: int | None = 0, settings: TimingSettings | None = None
-) -> tuple[Schedule, list[tuple[int, bool, tuple[str, ...]]], RecordingJudge]:
+) -> tuple[Schedule[Candidate], list[tuple[int, bool, tuple[str, ...]]], RecordingJudge]:
     """Return a schedule whose blocks give ``answer(arm, control, number of the call)`` as the time of a call in ns."""
     calls: list[tuple[int, bool, tuple[str, ...]]] = []
 
@@ -64,12 +65,14 @@ def schedule(
 
     monkeypatch.setattr(timing, "BlockRunner", Runner)
     judge = RecordingJudge()
+    used = settings or TimingSettings(budget_s=1000)
+    rng = random.Random(4)
     made = Schedule(
-        settings or TimingSettings(budget_s=1000),
-        cast(Judge, judge),
+        used,
+        CallableBlocks(used, cast(Judge, judge), rng, timeout_s=1),
         baseline=baseline,
-        rng=random.Random(4),
-        timeout_s=1,
+        rng=rng,
+        on_gpu=False,
         progress=lambda step, done, total: None,
     )
     return made, calls, judge
