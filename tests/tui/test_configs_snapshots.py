@@ -76,7 +76,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("magpie_tui.tui.screens.configs_reading.shipped_rows", lambda: shipped)
     monkeypatch.setattr("magpie_tui.tui.screens.configs_watch.polling_reason", lambda _place: None)
     monkeypatch.setattr(
-        "magpie_tui.tui.screens.config_panes.review_config", lambda path, **_more: Review(path, "benchmark", (), ITEMS)
+        "magpie_tui.serving.preflight.review", lambda path, **_more: Review(path, "benchmark", (), ITEMS)
     )
     monkeypatch.setattr("magpie_tui.configs.review.review_config", lambda path, **_more: Review(path, "kernel", (), ()))
     return place

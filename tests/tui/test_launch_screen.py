@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from textual.pilot import Pilot
 
 from magpie_tui.basics.options import command_words
-from magpie_tui.configs.review import Review, review_config
+from magpie_tui.cli.group import GLOBAL_PANEL
+from magpie_tui.cli.main import build
+from magpie_tui.cli.option_specs import click_parameter
+from magpie_tui.configs.review import Review, ReviewItem, review_config
 from magpie_tui.runs.launch import LaunchRequest
 from magpie_tui.runs.model import Run, RunState
 from magpie_tui.tui.dialogs.confirm import ConfirmDialog
 from magpie_tui.tui.dialogs.error import ErrorDialog
 from magpie_tui.tui.screens.launch import LaunchScreen
 from magpie_tui.tui.screens.launch_checks import (
+    ENGINES,
     LaunchMode,
     Readiness,
     duration_text,
@@ -43,7 +49,35 @@ def test_options_are_those_of_the_command() -> None:
     assert "budget" in names and "fail_on" in names
     upstream = [spec.name for spec in form_specs("analyze", "magpie", ())]
     assert "latency_method" in upstream and "budget" not in upstream
-    assert form_specs("benchmark", "builtin", ()) == ()
+    assert [spec.name for spec in form_specs("benchmark", "builtin", ())] == ["run_mode", "output_dir"]
+
+
+GIVEN_BY_THE_CONFIG = {"kernels", "kernel_config", "testcase", "type", "compile_cmd"}
+
+
+@pytest.mark.parametrize("mode", ["analyze", "compare", "benchmark"])
+def test_the_form_and_the_command_line_have_the_same_options(mode: LaunchMode) -> None:
+    """Each option of the command is in the form of one engine, with the same flags, help, bounds and default."""
+    command = build()
+    assert isinstance(command, click.Group)
+    found = command.get_command(click.Context(command), mode)
+    assert found is not None
+    on_line = {item.name: item for item in found.params if getattr(item, "rich_help_panel", "") != GLOBAL_PANEL}
+    in_form = {spec.name: spec for engine in ENGINES for spec in form_specs(mode, engine, ())}
+    if mode == "benchmark":
+        assert set(in_form) < set(on_line), "what the config gives is not asked for again"
+    else:
+        assert set(in_form) == set(on_line) - GIVEN_BY_THE_CONFIG
+    for name, spec in in_form.items():
+        option, expected = on_line[name], click_parameter(spec)
+        limits: Any = option.type
+        assert sorted([*option.opts, *option.secondary_opts]) == sorted([*expected.opts, *expected.secondary_opts])
+        assert getattr(option, "help", None) == spec.help
+        assert Path(str(option.default)) == Path(str(expected.default)) and option.multiple == expected.multiple
+        if spec.kind == "choice":
+            assert [str(getattr(item, "value", item)) for item in limits.choices] == list(spec.choices)
+        elif spec.kind in ("integer", "number"):
+            assert (limits.min, limits.max) == (spec.minimum, spec.maximum)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +149,19 @@ def test_another_environment_blocks_the_builtin_engine(tmp_path: Path) -> None:
     assert obstacles(path).blockers[0].what == "environment"
 
 
-def test_benchmarks_say_what_to_use_meanwhile(tmp_path: Path) -> None:
-    readiness = obstacles(write(tmp_path / "c.yaml", BENCHMARK), "benchmark")
-    assert readiness.blockers[0].reason == "benchmark runs are not built into this version yet"
-    assert "--trace-dir" in readiness.blockers[0].hint
+def test_a_benchmark_is_held_up_by_what_its_review_says(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml", BENCHMARK)
+    items = (
+        ReviewItem("time", "ok", "about 3:51"),
+        ReviewItem("host", "warning", "NUMA balancing is on", "switch it off"),
+        ReviewItem("docker", "blocker", "the daemon does not answer"),
+    )
+    readiness = find_obstacles(
+        path, "benchmark", "builtin", {}, output_dir=tmp_path, review=Review(path, "benchmark", (), items)
+    )
+    assert [item.text for item in readiness.blockers] == ["docker: the daemon does not answer"]
+    assert readiness.budget == "about 3:51"
+    assert [item.what for item in readiness.obstacles if not item.blocks] == ["host", "config"]
 
 
 # Duration
@@ -182,12 +225,16 @@ async def test_wrong_fields_block(tmp_path: Path) -> None:
         assert "blocked" in screen_text(pilot)
 
 
-async def test_a_benchmark_is_blocked(tmp_path: Path) -> None:
+async def test_a_benchmark_is_blocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocker = ReviewItem("GPUs for TP 1", "blocker", "there is none")
+    monkeypatch.setattr(
+        "magpie_tui.serving.preflight.review", lambda path, **_more: Review(path, "benchmark", (), (blocker,))
+    )
     root = write_configs(tmp_path)
     async with World().app().run_test(size=(80, 24)) as pilot:
         await wait_ready(pilot)
         screen = await open_launch(pilot, root, "c.yaml")
-        assert screen.mode == "benchmark" and "not built into this version" in screen.blocked()
+        assert screen.mode == "benchmark" and screen.blocked() == "GPUs for TP 1: there is none"
         await pilot.press("S")
         await pilot.pause()
         assert pilot.app.screen is screen

@@ -13,7 +13,7 @@ from magpie_tui.basics.text import plural, printable
 from magpie_tui.configs.check import FileCheck, check_file
 from magpie_tui.configs.effective import EffectiveConfig, effective_config
 from magpie_tui.configs.positions import Problem, Setting
-from magpie_tui.configs.review import Review, review_config
+from magpie_tui.configs.review import Review
 from magpie_tui.configs.twin import Twins, make_twins
 from magpie_tui.tui.screens.config_yaml import YamlColours
 from magpie_tui.tui.screens.configs_find import look_at
@@ -226,7 +226,9 @@ def read_review(path: Path, output_dir: Path) -> Review:
     Raises:
         UserInputError: The framework config has errors.
     """
-    return review_config(path, output_dir=output_dir)
+    from magpie_tui.serving.preflight import review
+
+    return review(path, output_dir=output_dir)
 
 
 def settings_of(config: EffectiveConfig) -> list[Setting]:

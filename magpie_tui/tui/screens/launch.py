@@ -275,7 +275,7 @@ class LaunchScreen(PlaceScreen):
                     Content.assemble((f"  {line}", "$quiet")) for line in textwrap.wrap(printable(item.hint), width)
                 ]
         limit = MOST_LINES if self.app.size.height >= 28 else MOST_LINES - 2
-        limit += MOST_LINES if self.mode == "benchmark" else 0  # it has no options, so that there is room
+        limit += MOST_LINES - 2 if self.mode == "benchmark" else 0  # it has few options, so that there is room
         if len(lines) > limit:
             more = len(lines) - limit + 1
             lines = [

@@ -76,9 +76,10 @@ def form_specs(mode: LaunchMode, engine: str, kernel_ids: Sequence[str]) -> tupl
     from dataclasses import replace
 
     from magpie_tui.kernels.options import ANALYZE_OPTIONS, COMPARE_OPTIONS
+    from magpie_tui.serving.options import BENCHMARK_OPTIONS
 
     if mode == "benchmark":
-        return ()
+        return BENCHMARK_OPTIONS
     left_out = _GIVEN | (_OURS if engine == "magpie" else _UPSTREAMS)
     specs = ANALYZE_OPTIONS if mode == "analyze" else COMPARE_OPTIONS
     shown = []
@@ -113,14 +114,6 @@ def find_obstacles(
     from magpie_tui.configs.check import check_file
 
     found: list[Obstacle] = []
-    if mode == "benchmark":
-        found.append(
-            Obstacle(
-                "benchmark",
-                "benchmark runs are not built into this version yet",
-                "run upstream's magpie benchmark; magpie-tui benchmark --trace-dir DIR analyzes its traces",
-            )
-        )
     check = check_file(path, mode=None if mode == "benchmark" else mode)
     errors = [problem for problem in check.problems if problem.severity == "error"]
     for problem in errors[:MOST_PROBLEMS]:
@@ -132,11 +125,15 @@ def find_obstacles(
     request, extra_path = None, False
     if mode != "benchmark":
         request, extra_path = _of_command(path, mode, engine, values, found)
-    _of_machine(path, mode, output_dir, review, found, has_other_paths=extra_path)
+    if mode == "benchmark":
+        time = _of_serving(path, values, output_dir, review, found)
+    else:
+        time = "" if request is None or engine == "magpie" else _budget(request)
+        _of_machine(path, mode, output_dir, review, found, has_other_paths=extra_path)
     warnings = len(check.problems)
     if warnings:
         found.append(Obstacle("config", plural(warnings, "warning"), "its text pane lists them", blocks=False))
-    return Readiness(tuple(found), "" if request is None or engine == "magpie" else _budget(request))
+    return Readiness(tuple(found), time)
 
 
 def _of_error(what: str, error: MagpieTuiError) -> Obstacle:
@@ -217,6 +214,24 @@ def _of_machine(
         # Compilers that are installed but not on PATH are found by our engine.
         helped = has_other_paths and item.name.startswith("compiler ")
         found.append(Obstacle(item.name, item.evidence, item.hint or "", blocks=not helped))
+
+
+def _of_serving(path: Path, values: Values, output_dir: Path, review: Review | None, found: list[Obstacle]) -> str:
+    """What the command says of engine, model and host; return how long it takes, as far as that is known."""
+    from magpie_tui.configs.effective import Overrides
+    from magpie_tui.serving.preflight import review as review_benchmark
+
+    run_mode = values.get("run_mode")
+    overrides = Overrides(run_mode=None if run_mode is None else str(run_mode))
+    try:
+        reviewed = review or review_benchmark(path, overrides=overrides, output_dir=output_dir)
+    except MagpieTuiError as error:
+        found.append(_of_error("review", error))
+        return ""
+    for item in reviewed.items:
+        if item.status == "blocker" or (item.status == "warning" and item.name != "config"):
+            found.append(Obstacle(item.name, item.evidence, item.hint or "", blocks=item.status == "blocker"))
+    return next((item.evidence for item in reviewed.items if item.name == "time" and item.status == "ok"), "")
 
 
 def _budget(request: Request) -> str:

@@ -25,7 +25,7 @@ LABEL_WIDTH = 22
 
 
 class ChoiceField(Widget, can_focus=True):
-    """One of a few words, side by side: ``[local] container  ray``; left and right change it.
+    """One of a few words, side by side: ``[local] container  ray``; left and right change it, ``-`` is none of them.
 
     Args:
         words: The words.
@@ -52,7 +52,8 @@ class ChoiceField(Widget, can_focus=True):
         parts: list[str | tuple[str, str]] = []
         for word in self._words:
             chosen = word == self.value
-            parts.append((f"[{printable(word)}]", "bold") if chosen else f" {printable(word)} ")
+            shown = printable(word) or "-"
+            parts.append((f"[{shown}]", "bold") if chosen else f" {shown} ")
         return Content.assemble(*parts)
 
     def action_step(self, by: int) -> None:
