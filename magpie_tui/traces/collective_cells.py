@@ -57,7 +57,7 @@ def _cell(value: Cell, *, as_float: bool) -> str:
         return ""
     if isinstance(value, int) and as_float:
         value = float(value)
-    return repr(value) if isinstance(value, float) else str(value)
+    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def number_or_text(value: str | None) -> Cell:

@@ -211,6 +211,9 @@ class _Walk:
                 continue
             if node in facts.pseudo:
                 below[node] = True
+            if tree.kind[node] == op and own[node] > 0:
+                # An engine on a CPU: the op is the work itself.
+                direct[node] = True
             parent = tree.parent[node]
             if parent < 0:
                 continue

@@ -73,6 +73,14 @@ def own_pairs(columns: TraceColumns) -> LaunchPairs:
     return _pairs(links.launch[found], links.rows[found])
 
 
+def cpu_pairs(leaves: npt.NDArray[np.int64]) -> LaunchPairs:
+    """Leaf ops of an engine on a CPU, each its own work."""
+    import numpy as np
+
+    rows = np.sort(leaves)
+    return LaunchPairs(rows, rows)
+
+
 def _pairs(call: npt.NDArray[np.int64], event: npt.NDArray[np.int64]) -> LaunchPairs:
     """Keep the last call of each event, and sort by call and event."""
     import numpy as np

@@ -40,7 +40,7 @@ class LeafTables:
                     category,
                     *([module] if self.inference else []),
                     int(groups.count[place]),
-                    groups.direct[place] / 1000,
+                    float(groups.direct[place]) / 1000,
                     share,
                     running,
                 )
@@ -60,7 +60,7 @@ class LeafTables:
         table: list[tuple[Cell, ...]] = []
         for place, share, running in groups.ordered():
             name, module = groups.keys[place]
-            direct, subtree, count = groups.direct[place], groups.subtree[place], int(groups.count[place])
+            direct, subtree, count = float(groups.direct[place]), float(groups.subtree[place]), int(groups.count[place])
             head: list[Cell] = [name, *([module] if self.inference else []), direct, subtree]
             middle: list[Cell] = (
                 [count, direct / 1000, count] if self.inference else [direct / 1000, subtree / 1000, count]

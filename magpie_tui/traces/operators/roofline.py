@@ -19,7 +19,7 @@ from magpie_tui.traces.operators.choice import OURS, How
 from magpie_tui.traces.operators.forest import Forest, plant
 from magpie_tui.traces.operators.grouped import combined
 from magpie_tui.traces.operators.instances import find_instances
-from magpie_tui.traces.operators.launches import own_pairs
+from magpie_tui.traces.operators.launches import cpu_pairs, own_pairs
 from magpie_tui.traces.operators.leaves import NO_MODULE, LauncherFacts
 from magpie_tui.traces.operators.rows import OperatorRow, OperatorRows, group_rows
 from magpie_tui.traces.operators.shapes import shapes_text, types_text
@@ -86,7 +86,9 @@ def draw_roofline(columns: TraceColumns, options: RooflineOptions, assignment: A
     """
     steps = assignment.steps if assignment is not None else find_steps(columns)
     assignment = assignment or assign_work(columns, steps)
-    forest = plant(columns, own_pairs(columns), capture_folder=options.capture_folder)
+    on_cpu = assignment.work.device == "cpu"
+    pairs = cpu_pairs(assignment.work.rows) if on_cpu else own_pairs(columns)
+    forest = plant(columns, pairs, capture_folder=None if on_cpu else options.capture_folder)
     drawing = _Drawing(forest, steps, assignment, options)
     found = [drawing.stage(None)]
     present = [stage for stage in Stage if any(label.stage is stage for label in steps.labels)]

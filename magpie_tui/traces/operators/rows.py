@@ -187,8 +187,10 @@ class _Grouping:
         found = np.full(len(items), -1, np.int64)
         some = np.flatnonzero(items.end > items.start)
         found[some] = self._kernel[items.start[some]]
-        launchers = find_launchers(self._forest)
         several = some[(items.end - items.start)[some] > 1]
+        if not len(several):
+            return found
+        launchers = find_launchers(self._forest)
         for place in several.tolist():
             part = slice(items.start[place], items.end[place])
             own = (launchers.node[part] == items.node[place]) & (launchers.tree[part] == items.tree[place])

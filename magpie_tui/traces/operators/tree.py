@@ -16,6 +16,7 @@ from magpie_tui.traces.arrays import distinct
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.operators.launches import LaunchPairs
+from magpie_tui.traces.sets import is_member
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,6 +116,7 @@ def nested(columns: TraceColumns, pairs: LaunchPairs, within_ns: tuple[int, int]
 
     calls = pairs.call[np.flatnonzero(np.diff(pairs.call, prepend=-1))] if len(pairs.call) else pairs.call
     above = _above(columns, calls)
+    above = above[~is_member(above, calls)]
     if within_ns is not None:
         ends = columns.ts_ns[above] + columns.dur_ns[above]
         above = above[(columns.ts_ns[above] >= within_ns[0]) & (ends <= within_ns[1])]
