@@ -32,6 +32,8 @@ METRICS: tuple[Metric, ...] = ("ttft", "tpot", "itl", "e2el", "service_latency")
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
 REQUESTS_FOR_P99 = 368
 """Fewest values that give the 99th percentile an upper bound at 95 %."""
+_ROUNDING_S = 1e-4
+"""Gaps are kept in whole µs, so a time made of a thousand of them may be off by so much."""
 _NOT_INDEPENDENT = "gaps of one request are not independent, so there is no interval"
 
 
@@ -345,7 +347,7 @@ def _tokens_within(rows: Sequence[RequestRow], begin: float, end: float) -> floa
         if not row.chunks or row.first_content_s is None:
             continue
         times = list(accumulate((gap / 1e6 for gap in row.gaps_us), initial=row.first_content_s))
-        inside = bisect_right(times, end) - bisect_left(times, begin)
+        inside = bisect_right(times, end + _ROUNDING_S) - bisect_left(times, begin - _ROUNDING_S)
         tokens += row.output_tokens * inside / len(times)
     return tokens
 

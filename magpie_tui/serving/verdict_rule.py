@@ -26,6 +26,7 @@ from magpie_tui.serving.verdict_model import (
     LEAST_PAIRS,
     RULES,
     Comparability,
+    Difference,
     GuardState,
     MetricOutcome,
     MetricRule,
@@ -304,8 +305,7 @@ def _word(
 ) -> tuple[Word, list[str]]:
     forbidding = comparability.forbidding
     if forbidding:
-        causes = [f"{item.cause or item.name}: {_shown(item.a)} and {_shown(item.b)}" for item in forbidding]
-        return "not_comparable", [f"the arms differ in what was not declared: {cause}" for cause in causes]
+        return "not_comparable", [_difference_text(item) for item in forbidding]
     broken = [*invalid, *_invalid_runs(pairs)]
     if not pairs:
         broken.append("there is no pair of runs")
@@ -372,6 +372,13 @@ def _from_interval(primary: MetricOutcome, p_value: float | None) -> tuple[Word,
     if not interval.includes(1.0):
         return "inconclusive", [f"the difference is smaller than the margin of {format_percent(primary.margin)}"]
     return "inconclusive", ["the interval includes 0 and is too wide to call the arms equivalent"]
+
+
+def _difference_text(item: Difference) -> str:
+    values = f"{item.name} is {_shown(item.a)} in A and {_shown(item.b)} in B, and was not declared"
+    if item.cause == "cache_state":
+        return f"cache_state: {values}; restart the server, reset its cache, or give each pair a seed of its own"
+    return values
 
 
 def _shown(value: object) -> str:
@@ -447,9 +454,9 @@ def sentence_of(word: Word, primary: MetricOutcome, pairs: int, reasons: Sequenc
         figure = f"{primary.title} {text.removesuffix(')')}, {plural(pairs, 'pair')})"
         if primary.interval.low is None:
             figure = f"{primary.title} {format_ratio_percent(primary.interval.point)} ({plural(pairs, 'pair')})"
-    because = f" {reasons[0][0].upper()}{reasons[0][1:]}." if reasons else ""
     if word in ("not_comparable", "invalid"):
-        return f"{_MEANINGS[word]}:{because.rstrip('.')}." if because else f"{_MEANINGS[word]}."
+        return f"{_MEANINGS[word]}: {reasons[0]}." if reasons else f"{_MEANINGS[word]}."
+    because = f" {reasons[0][0].upper()}{reasons[0][1:]}." if reasons else ""
     return f"{_MEANINGS[word]}: {figure}.{because}" if figure else f"{_MEANINGS[word]}.{because}"
 
 
