@@ -176,8 +176,8 @@ def _work(path: Path | None, options: CommandOptions | None, output_dir: Path, r
 
 
 def _print(outcome: RunOutcome) -> None:
-    from magpie_tui.serving.words import outcome_lines
     from magpie_tui.workspaces.benchmark_summary import benchmark_summary
+    from magpie_tui.workspaces.serving_words import outcome_lines
 
     if global_options().json:
         write_json(outcome.report.to_json())

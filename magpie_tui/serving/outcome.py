@@ -14,6 +14,7 @@ from magpie_tui.serving.inferencex import to_inferencex
 from magpie_tui.serving.load.model import LoadResult
 from magpie_tui.serving.metrics import METRICS, Objectives, ServingMetrics
 from magpie_tui.serving.model import RunStatus, ServerFacts, ServerFlag
+from magpie_tui.serving.overhead import overhead_of
 from magpie_tui.serving.profiling import Capture, TraceFindings
 from magpie_tui.serving.telemetry import Telemetry
 from magpie_tui.workspaces.benchmark import BenchmarkReport
@@ -79,7 +80,8 @@ def judge(findings: Findings, *, profiled: bool) -> tuple[RunStatus, tuple[str, 
     if load.plan.ignore_eos and metrics.output_ratio_low is not None and metrics.output_ratio_low < _LEAST_OUTPUT:
         share = f"{100 * metrics.output_ratio_low:.0f} %"
         reasons.append(f"an answer has only {share} of the tokens asked for")
-    reasons += [f"the client was measured, not the server: {text}" for text in load.client.client_bound]
+    if not profiled:  # the times of a twin do not count anyway
+        reasons += [f"the client was measured, not the server: {text}" for text in load.client.client_bound]
     if profiled:
         if findings.capture is None or findings.capture.problem is not None:
             why = findings.capture.problem if findings.capture is not None else "the capture was never ended"
@@ -104,12 +106,13 @@ def build_report(
     """Return upstream's report with ours beside it, and what became of the run."""
     status, reasons = judge(findings, profiled=profiled)
     traces = findings.traces or TraceFindings()
+    serving = _serving_json(findings, status, reasons)
     extras = Extras(
         record="record.json",
         state=status,
         reason=reasons[0] if reasons else None,
         quality=traces.quality,
-        more={"serving": _serving_json(findings, status, reasons)},
+        more={"serving": serving},
     )
     report = BenchmarkReport(
         success=status == "ok",
@@ -128,6 +131,8 @@ def build_report(
         errors=(*reasons, *traces.problems),
         extras=extras,
     )
+    if profiled and findings.load is not None:
+        serving["overhead"] = overhead_of(workspace, report, findings.comparability)
     return report, status, reasons
 
 

@@ -15,6 +15,7 @@ from magpie_tui.workspaces.detail import WorkspaceDetail
 from magpie_tui.workspaces.difference import WorkspaceDifference
 from magpie_tui.workspaces.headlines import Report
 from magpie_tui.workspaces.kernel_table import metrics_table, profiled_table, stage_notes
+from magpie_tui.workspaces.serving_words import outcome_lines
 from magpie_tui.workspaces.tables import Table
 
 _MOST_ROWS = 10
@@ -58,6 +59,9 @@ def workspace_sections(detail: WorkspaceDetail, *, width: int | None) -> list[Se
     sections = [Section("facts", "", facts)]
     for title, table in _tables(detail):
         sections.append(Section("table", title, tuple(_formatted(table, width).split("\n"))))
+    if isinstance(detail.report, BenchmarkReport):
+        serving = tuple(printable(line) for line in outcome_lines(detail.report))
+        sections += [Section("facts", "", serving)] if serving else []
     sections += _summary_blocks(detail)
     if detail.tracelens:
         stages = printable(", ".join(dict.fromkeys(file.stage for file in detail.tracelens)))

@@ -21,6 +21,7 @@ from magpie_tui.tui.widgets.log_core import updates_per_second
 if TYPE_CHECKING:
     from magpie_tui.processes.usage import TreeUsage
     from magpie_tui.runs.model import Run
+    from magpie_tui.serving.live import LiveReader, LiveView
 
 USAGE_INTERVAL_S = 2.0
 REMOTE_USAGE_INTERVAL_S = 5.0
@@ -43,6 +44,7 @@ class Seen:
         usage_read: Whether it was to be read.
         headline: What came out of it, when it is over.
         took_s: How long the look took.
+        live_reader, live: Follows a benchmark's own file, and what it says.
     """
 
     runs: tuple[Run, ...]
@@ -52,6 +54,8 @@ class Seen:
     usage_read: bool
     headline: str | None
     took_s: float
+    live_reader: LiveReader | None = None
+    live: LiveView | None = None
 
 
 class RunScreen(RunActs):
@@ -73,6 +77,8 @@ class RunScreen(RunActs):
         self.paused = False
         self.news: RunNews | None = None
         self._follower: RunFollower | None = None
+        self._live_reader: LiveReader | None = None
+        self._live: LiveView | None = None
         self._headline: str | None = None
         self._usage: TreeUsage | None = None
         self._cores: float | None = None
@@ -146,6 +152,7 @@ class RunScreen(RunActs):
         before, self.run_shown = self.run_shown, run
         if run is None or before is None or run.directory != before.directory:
             self.news = self._follower = self._usage = self._cores = self._headline = None
+            self._live = self._live_reader = None
             self._usage_at = float("-inf")
             if run is not None:
                 self.look()
@@ -158,7 +165,7 @@ class RunScreen(RunActs):
         """Read everything again, from the beginning."""
         super().reload()
         self._looking = False
-        self.news = self._follower = None
+        self.news = self._follower = self._live_reader = None
         self._usage_at = float("-inf")
         self.look()
 
@@ -184,9 +191,10 @@ class RunScreen(RunActs):
         if usage_due:
             self._usage_at = time.monotonic()
         follower, read_news = self._follower, run if run is not None and not over_and_read else None
+        live_reader = self._live_reader
         self._looking = True
         self.run_worker(
-            lambda: self._look(live, read_news, follower, usage_due),
+            lambda: self._look(live, read_news, follower, live_reader, usage_due),
             thread=True,
             group="look",
             exit_on_error=False,
@@ -197,17 +205,27 @@ class RunScreen(RunActs):
     def _usage_interval(self) -> float:
         return REMOTE_USAGE_INTERVAL_S if self.magpie.traits.remote else USAGE_INTERVAL_S
 
-    def _look(self, live: Sequence[Run], run: Run | None, follower: RunFollower | None, usage_due: bool) -> None:
+    def _look(
+        self,
+        live: Sequence[Run],
+        run: Run | None,
+        follower: RunFollower | None,
+        live_reader: LiveReader | None,
+        usage_due: bool,
+    ) -> None:
         began = time.monotonic()
         calls = self.magpie.services.run_calls
         runs = tuple(calls.read(item) for item in live)
-        news = usage = headline = None
+        news = usage = headline = told = None
         if run is not None:
+            live_reader = live_reader or _live_reader(run)
+            told = None if live_reader is None else live_reader.read()
             follower = follower if follower is not None else RunFollower(run)
             news = follower.look()
             usage = calls.usage(run) if usage_due else None
             headline = calls.headline(run)
-        seen = Seen(runs, follower, news, usage, usage_due, headline, time.monotonic() - began)
+        took_s = time.monotonic() - began
+        seen = Seen(runs, follower, news, usage, usage_due, headline, took_s, live_reader, told)
         self.post_message(self.Looked(seen))
 
     @on(Looked)
@@ -226,7 +244,8 @@ class RunScreen(RunActs):
                 self.look()
             return
         self._follower = seen.follower
-        changed = seen.news != self.news or seen.headline != self._headline
+        changed = seen.news != self.news or seen.headline != self._headline or seen.live != self._live
+        self._live_reader, self._live = seen.live_reader, seen.live
         self._headline = seen.headline
         self.news = seen.news
         if seen.usage_read:
@@ -258,4 +277,14 @@ class RunScreen(RunActs):
             cores=self._cores,
             machine=None if reading is None else reading.machine,
             paused=self.paused,
+            live=self._live,
         )
+
+
+def _live_reader(run: Run) -> LiveReader | None:
+    """Return what follows the own file of a benchmark; None for other runs, and before its workspace is known."""
+    if run.kind != "benchmark" or run.workspace is None:
+        return None
+    from magpie_tui.serving.live import LiveReader
+
+    return LiveReader(run.workspace)

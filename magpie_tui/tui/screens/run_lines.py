@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from magpie_tui.runs.flags import Flags
     from magpie_tui.runs.news import RunNews
     from magpie_tui.runs.steps import Step
+    from magpie_tui.serving.live import LiveView
 
 LABEL = 8
 """Cells of the words at the beginning of the lines."""
 
 BAR = 20
 MOST_PROCESSES = 40
+MOST_FLAGS = 20
 LONGEST_FACT = 1_500
 
 
@@ -45,6 +47,7 @@ class RunView:
         now: The time.
         paused: Nothing is updated.
         headline: What came out of it; None when nothing did.
+        live: How a benchmark is going; None for other runs, and before it is told.
     """
 
     run: Run
@@ -55,6 +58,7 @@ class RunView:
     machine: Machine | None = field(default=None, repr=False)
     paused: bool = False
     headline: str | None = None
+    live: LiveView | None = field(default=None, repr=False)
 
     @property
     def end(self) -> datetime | None:
@@ -79,9 +83,14 @@ def summary_lines(view: RunView, width: int, count: int) -> list[Content]:
 
     Args:
         width: Cells of a line.
-        count: Lines there is room for: 3 or 5.
+        count: Lines there is room for: 3 or 5, and more for a benchmark that goes on.
     """
     run = view.run
+    if view.live is not None and view.live.phases and not run.is_over:
+        from magpie_tui.tui.screens.run_live_lines import live_lines
+
+        told_live = live_lines(view.live, width - LABEL, count)
+        return [_labelled(label, text, style, width) for label, text, style in told_live]
     steps = ("steps", steps_line(view, width - LABEL), "")
     if run.reason and (run.state is not RunState.ended or not run.checked):
         style = "$error" if run.state is RunState.failed else "$warning"
@@ -219,10 +228,31 @@ def detail_lines(view: RunView, width: int) -> list[Content]:
             continue
         text = "none" if value is None else printable(value)
         lines += _wrapped(what, text, width)
+    if view.live is not None:
+        lines += _live_details(view.live, width)
     if view.news is not None and view.news.steps:
         lines += [Content(""), _heading("Steps"), *_step_lines(view, width)]
     if view.usage is not None and view.usage.processes:
         lines += [Content(""), _heading("Processes"), *_process_lines(view.usage, width)]
+    return lines
+
+
+def _live_details(live: LiveView, width: int) -> list[Content]:
+    """Flags of the server's log, and the raw commands."""
+    from magpie_tui.tui.screens.run_live_lines import command_lines
+
+    lines: list[Content] = []
+    if live.flags:
+        lines += [Content(""), _heading("Flags of the server's log")]
+        for flag in live.flags[-MOST_FLAGS:]:
+            lines += _wrapped(
+                f"line {flag.line:,}", printable(f"{flag.text} ({flag.phase.value}): {flag.quote}"), width
+            )
+    commands = command_lines(live)
+    if commands:
+        lines += [Content(""), _heading("Commands")]
+        for name, text in commands:
+            lines += _wrapped(name, printable(text), width)
     return lines
 
 

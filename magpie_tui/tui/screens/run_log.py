@@ -17,12 +17,17 @@ from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.tick_row import TickRow
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.app import ComposeResult
 
     from magpie_tui.runs.news import RunNews
 
 STREAMS = ("stdout", "stderr", "events")
 DETAILS = "details"
+SERVER = "server"
+"""The log of the server that a benchmark started, in its workspace."""
+LIVE_LINES = 6
 
 
 class RunSummary(TextLines, can_focus=False):
@@ -42,7 +47,10 @@ class RunSummary(TextLines, can_focus=False):
     def show(self, view: RunView) -> None:
         """Show what is known of a run; lines that stay the same are not painted."""
         self._view = view
-        count = 3 if self.screen.has_class("-low") else 5
+        live = view.live is not None and bool(view.live.phases) and not view.run.is_over
+        count = 3 if self.screen.has_class("-low") else LIVE_LINES if live else 5
+        if self.styles.height is None or self.styles.height.value != count:
+            self.styles.height = count
         self.set_lines(summary_lines(view, max(1, self.size.width or self.app.size.width), count))
 
 
@@ -97,7 +105,8 @@ class RunLog(Vertical):
     @property
     def panes(self) -> tuple[str, ...]:
         """The panes there are; details stand beside the log already where the terminal is wide."""
-        return STREAMS if self.screen.has_class("-wide") else self._panes
+        panes = STREAMS if self.screen.has_class("-wide") else self._panes
+        return (SERVER, *panes) if self._view is not None and server_log_of(self._view) is not None else panes
 
     @property
     def shown(self) -> str:
@@ -107,7 +116,7 @@ class RunLog(Vertical):
     def show(self, view: RunView) -> None:
         """Show the log of this run."""
         self._view = view
-        pane = self._chosen or _first_choice(view.news)
+        pane = self._chosen or (SERVER if SERVER in self.panes else _first_choice(view.news))
         if pane not in self.panes:
             pane = STREAMS[0]
         if pane != self._shown:
@@ -116,10 +125,10 @@ class RunLog(Vertical):
         if pane == DETAILS:
             self._show_details()
         elif view.news is not None:
-            path = {"stdout": view.run.stdout_path, "stderr": view.run.stderr_path, "events": view.run.events_path}[
-                pane
-            ]
-            if path != self.log_view.path:
+            run = view.run
+            streams = {"stdout": run.stdout_path, "stderr": run.stderr_path, "events": run.events_path}
+            path = streams.get(pane) or server_log_of(view)
+            if path is not None and path != self.log_view.path:
                 self.log_view.show_file(path)
         self._show_rule()
 
@@ -181,6 +190,13 @@ class RunLog(Vertical):
         if self.log_view.paused != self._paused:
             self._paused = self.log_view.paused
             self.post_message(self.Paused(self._paused))
+
+
+def server_log_of(view: RunView) -> Path | None:
+    """Return the log of the server that this run started; None before there is one."""
+    if view.live is None or view.run.workspace is None or not view.live.facts.get("server", {}).get("command"):
+        return None
+    return view.run.workspace / "server.log"
 
 
 def _flagged_lines(news: RunNews | None, stream: str) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ def _lines(serving: Mapping[str, object]) -> Iterator[str]:
     if any(words):
         yield "Server's own metrics: " + ", ".join(word for word in words if word)
     yield from _capture_lines(as_mapping(serving.get("capture")))
+    yield from _overhead_lines(as_mapping(serving.get("overhead")))
     for item in as_list(serving.get("flags")):
         flag = as_mapping(item)
         yield f"Flag: {as_text(flag.get('text'))} (server.log line {as_count(flag.get('line'))})"
@@ -89,16 +90,11 @@ def _capture_lines(capture: Mapping[str, object]) -> Iterator[str]:
     yield f"Capture: {len(files)} traces, {format_bytes(size)}, written in {format_clock(seconds)}"
 
 
-def overhead_lines(clean: BenchmarkReport, twin: BenchmarkReport) -> tuple[str, ...]:
-    """Return what the profiler cost: twin / clean of each figure that both have. The only use of a twin's numbers."""
-    lines = []
-    if clean.throughput is not None and twin.throughput is not None:
-        first, second = clean.throughput.output_throughput, twin.throughput.output_throughput
-        if first and second:
-            lines.append(f"output throughput x {second / first:.3f} (includes the writing of the traces)")
-    if clean.latency is not None and twin.latency is not None:
-        for metric in ("ttft", "tpot"):
-            before, after = clean.latency.value(metric, "median"), twin.latency.value(metric, "median")
-            if before and after:
-                lines.append(f"{metric.upper()} median x {after / before:.3f}")
-    return tuple(lines)
+def _overhead_lines(overhead: Mapping[str, object]) -> Iterator[str]:
+    ratios = [
+        f"{name.replace('_', ' ')} x {number:.3f}"
+        for name, value in overhead.items()
+        if (number := as_number(value)) is not None
+    ]
+    if ratios:
+        yield f"Profiler overhead, twin / clean ({as_text(overhead.get('clean'))}): {', '.join(ratios)}"
