@@ -34,8 +34,8 @@ class WrongWhenTimedError(Exception):
     """An output of a timed call was wrong."""
 
 
-class NoKernelLaunchedError(Exception):
-    """A timed call ran nothing on the device."""
+class NothingTimedError(Exception):
+    """A call ran nothing on the device, or what would stamp it could not do its part; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class BlockRunner:
             SessionFailedError: The kernel did not answer.
             WrongWhenTimedError: A timed call was wrong.
             BelowTimerResolutionError: The kernel is too fast for the timer.
-            NoKernelLaunchedError: It ran nothing on the device.
+            NothingTimedError: It ran nothing on the device.
             JudgeFailedError: The reference failed.
         """
         name = "control" if control else "timing"

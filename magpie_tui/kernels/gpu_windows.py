@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from magpie_tui.kernels.blocks import Block, Keep, KeptOutputs, NoKernelLaunchedError
+from magpie_tui.kernels.blocks import Block, Keep, KeptOutputs, NothingTimedError
 from magpie_tui.kernels.device_stamps import StampsError, read_dispatches, split_calls
 from magpie_tui.kernels.dispatches import Dispatch, device_span_ns
 from magpie_tui.kernels.gate import Candidate
@@ -57,7 +57,7 @@ class GpuTiming:
 
         Raises:
             SessionFailedError: The kernel did not answer.
-            NoKernelLaunchedError: It ran nothing on the device.
+            NothingTimedError: It ran nothing on the device.
         """
         call_s = max(1e-9, warm_up[-1].seen_per_call_ns / 1e9)
         count = min(self.settings.windows, max(5, int(share_s / (2 * call_s))))
@@ -116,7 +116,7 @@ class GpuTiming:
 
     def _series_of(self, marked: MarkedWindows, calls: Sequence[tuple[Dispatch, ...]], plan: Rotation) -> Series:
         if not all(calls):
-            raise NoKernelLaunchedError("no_kernel_launched: a timed call ran nothing on the device")
+            raise NothingTimedError("no_kernel_launched: a timed call ran nothing on the device")
         windows = []
         for (window, _mark), dispatches in zip(marked.windows, calls, strict=True):
             span = device_span_ns(dispatches)

@@ -19,7 +19,7 @@ from magpie_tui.kernels.blocks import (
     BelowTimerResolutionError,
     Block,
     BlockRunner,
-    NoKernelLaunchedError,
+    NothingTimedError,
     WrongWhenTimedError,
     clocks_disagree,
 )
@@ -250,7 +250,7 @@ class Schedule(Generic[A]):
             measurement.failed[index] = (error.word, f"{error.reason} (while it was timed)")
         except WrongWhenTimedError as error:
             measurement.failed[index] = ("incorrect", str(error))
-        except (BelowTimerResolutionError, NoKernelLaunchedError) as error:
+        except (BelowTimerResolutionError, NothingTimedError) as error:
             measurement.untimed[index] = str(error)
         else:
             if block.main.method != "perf_counter_ns":
