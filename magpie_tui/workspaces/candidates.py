@@ -43,6 +43,10 @@ class ShapeRatio:
         share: Share of the trace's time, 0 to 1; None where it is unknown.
         baseline_us, time_us: Median times in µs.
         ratio, ratio_low, ratio_high: Baseline's time divided by the candidate's, with its interval.
+        guard: Outside the mean: it shows what the tuning costs elsewhere.
+        size: Bytes of one call's inputs and outputs, or what the config declares; None when unknown.
+        bytes_per_s, flops_per_s: Of the candidate; None when unknown.
+        reason: Why there is no time.
     """
 
     shape: str
@@ -52,6 +56,34 @@ class ShapeRatio:
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
+    guard: bool = False
+    size: float | None = None
+    bytes_per_s: float | None = None
+    flops_per_s: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryFacts:
+    """What a kernel's binary says.
+
+    Attributes:
+        name: The function in it.
+        registers: Vector registers of a thread.
+        spills: Registers that did not fit (AMD), or bytes of local memory of a thread (NVIDIA: stack included).
+        shared_bytes: Static shared memory of a block.
+        occupancy, most_occupancy: Waves that fit on one SIMD or scheduler, and the device's most.
+        arch, source: What it was built for, and what was read.
+    """
+
+    name: str
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    occupancy: int | None = None
+    most_occupancy: int | None = None
+    arch: str | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +105,7 @@ class Candidate:
         errors: Everything that went wrong.
         checks: Checks of the gate; empty in other programs' reports.
         shapes: Ratios per shape; empty where the report has one shape.
+        binary: Registers, spills and occupancy of the kernel in its binary that needs the most registers.
         reasons: Name of a field to the reason why it is None.
         kernel: The whole state.
     """
@@ -97,6 +130,7 @@ class Candidate:
     shapes: tuple[ShapeRatio, ...]
     reasons: Mapping[str, str]
     kernel: KernelState
+    binary: BinaryFacts | None = None
 
     @property
     def says(self) -> str:
@@ -154,7 +188,7 @@ def candidates_of(report: AnalyzeReport | CompareReport, config: Mapping[str, ob
     """
     baseline = baseline_index(report) if isinstance(report, CompareReport) else None
     records = {index: record for index, record in enumerate(kernel_table(report).records())}
-    changes = _changes(config)
+    changes = changes_of(config)
     rows = [
         _candidate(report, index, state, records[index], baseline, changes.get(state.kernel_id))
         for index, state in enumerate(report.kernels)
@@ -182,7 +216,7 @@ def _order(row: Candidate) -> tuple[bool, int, float, int]:
     return row.rank is None, row.rank or 0, -(row.ratio or 0.0), row.index
 
 
-def _changes(config: Mapping[str, object] | None) -> dict[str, str]:
+def changes_of(config: Mapping[str, object] | None) -> dict[str, str]:
     """Return kernel id to the line that says what it changes, for kernels whose entry has one."""
     found = {}
     for item in as_list((config or {}).get("kernels")):
@@ -233,6 +267,7 @@ def _candidate(
         shapes=_shapes(state),
         reasons=_reasons(report, state, is_baseline),
         kernel=state,
+        binary=_binary(state),
     )
 
 
@@ -276,9 +311,35 @@ def _shapes(state: KernelState) -> tuple[ShapeRatio, ...]:
                     ratio=as_number(keys.get("ratio")),
                     ratio_low=as_number(keys.get("ratio_low")),
                     ratio_high=as_number(keys.get("ratio_high")),
+                    guard=keys.get("guard") is True,
+                    size=as_number(keys.get("bytes")),
+                    bytes_per_s=as_number(keys.get("bytes_per_s")),
+                    flops_per_s=as_number(keys.get("flops_per_s")),
+                    reason=as_text(keys.get("reason")),
                 )
             )
     return tuple(found)
+
+
+def _binary(state: KernelState) -> BinaryFacts | None:
+    """Return the facts of the binary's kernel with the most registers; None where the report has none."""
+    extras = state.extras
+    items = [as_mapping(item) for item in as_list(extras.more.get("binary"))] if extras is not None else []
+    known = [item for item in items if as_count(item.get("registers")) is not None]
+    if not known:
+        return None
+    most = max(known, key=lambda item: as_count(item.get("registers")) or 0)
+    spills = as_count(most.get("spills"))
+    return BinaryFacts(
+        name=as_text(most.get("name")) or "",
+        registers=as_count(most.get("registers")),
+        spills=as_count(most.get("local_bytes")) if spills is None else spills,
+        shared_bytes=as_count(most.get("shared_bytes")),
+        occupancy=as_count(most.get("occupancy")),
+        most_occupancy=as_count(most.get("most_occupancy")),
+        arch=as_text(most.get("arch")),
+        source=as_text(most.get("source")) or "",
+    )
 
 
 def _reasons(report: AnalyzeReport | CompareReport, state: KernelState, is_baseline: bool) -> dict[str, str]:
@@ -308,6 +369,8 @@ def _reasons(report: AnalyzeReport | CompareReport, state: KernelState, is_basel
         reasons["state"] = text or state.correctness.note or "the report does not prove it correct"
     if verdict is not None and verdict.reason:
         reasons["verdict"] = verdict.reason
+    if _binary(state) is None:
+        reasons["binary"] = "nothing tells registers and spills: no binary of a GPU kernel, or no tool to read it"
     if not _changes_known(state):
         reasons["change"] = "the config does not say what this candidate changes; the pane diff shows it"
     return reasons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class KernelSamples:
         blocks: Block (replicate) of each window.
         control: Which windows belong to the A/A control.
         warm_up: Windows of the warm-up, which are not used.
+        shapes: Point of the shape grid of each window; empty texts without a grid.
+        confirming: Which windows belong to the confirmation of a winner.
     """
 
     kernel: str
@@ -33,11 +35,36 @@ class KernelSamples:
     blocks: tuple[int, ...] = ()
     control: tuple[bool, ...] = ()
     warm_up: int = 0
+    shapes: tuple[str, ...] = ()
+    confirming: tuple[bool, ...] = ()
 
     @property
     def used_us(self) -> tuple[float, ...]:
         """Times of the windows that count, without those of the control."""
         return tuple(time for time, control in zip(self.per_call_us, self.control, strict=True) if not control)
+
+    def at(self, shape: str) -> KernelSamples:
+        """Return the windows of one point of the shape grid."""
+        keep = [index for index, name in enumerate(self.shapes) if name == shape]
+        return KernelSamples(
+            self.kernel,
+            tuple(self.started_s[index] for index in keep),
+            tuple(self.per_call_us[index] for index in keep),
+            tuple(self.blocks[index] for index in keep),
+            tuple(self.control[index] for index in keep),
+            self.warm_up,
+            tuple(self.shapes[index] for index in keep),
+            tuple(self.confirming[index] for index in keep),
+        )
+
+    def block_medians_us(self) -> dict[int, float]:
+        """Return block to the median of its windows, without the control and the confirmation."""
+        found: dict[int, list[float]] = {}
+        rows = zip(self.blocks, self.per_call_us, self.control, self.confirming, strict=True)
+        for block, time, control, confirming in rows:
+            if not control and not confirming:
+                found.setdefault(block, []).append(time)
+        return {block: _median(times) for block, times in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +81,17 @@ class Samples:
     reason: str | None = None
     damaged_lines: int = 0
 
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """Points of the shape grid in the order of their first windows; one empty text without a grid."""
+        return tuple(dict.fromkeys(name for item in self.kernels.values() for name in item.shapes))
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
 
 @dataclass(slots=True)
 class _Growing:
@@ -62,6 +100,8 @@ class _Growing:
     blocks: list[int] = field(default_factory=list)
     control: list[bool] = field(default_factory=list)
     warm_up: int = 0
+    shapes: list[str] = field(default_factory=list)
+    confirming: list[bool] = field(default_factory=list)
 
 
 def read_samples(workspace: Path) -> Samples:
@@ -112,6 +152,8 @@ def _read(lines: list[bytes]) -> Samples:
         of_kernel.per_call_us.append(((ended - started) / repeats if own is None else own) / 1e3)
         of_kernel.blocks.append(as_count(keys.get("replicate")) or 0)
         of_kernel.control.append(keys.get("control") is True)
+        of_kernel.shapes.append(as_text(keys.get("shape")) or "")
+        of_kernel.confirming.append(keys.get("phase") == "confirm")
     kernels = {
         name: KernelSamples(
             name,
@@ -120,6 +162,8 @@ def _read(lines: list[bytes]) -> Samples:
             tuple(item.blocks),
             tuple(item.control),
             item.warm_up,
+            tuple(item.shapes),
+            tuple(item.confirming),
         )
         for name, item in growing.items()
     }
