@@ -10,7 +10,7 @@ from magpie_tui.kernels.gate_context import GateContext, deviation_of
 from magpie_tui.kernels.judges import InputSet
 from magpie_tui.kernels.model import Fact, GateCheck
 from magpie_tui.kernels.sessions import Message, Session, SessionFailedError
-from magpie_tui.kernels.watching import thread_times
+from magpie_tui.kernels.watching import running_threads, thread_times
 
 
 def memory_shows(context: GateContext, session: Session, inputs: InputSet) -> str | None:
@@ -92,10 +92,9 @@ def addresses(context: GateContext, session: Session) -> GateCheck:
     return checks.check("G15", "pass", f"{' and '.join(what for what, _inputs in rounds)} at the same addresses")
 
 
-SETTLE_S = 0.005
-"""Pools of threads wait actively for so long after a call before they sleep."""
+LOOK_EVERY_S = 0.004
 LATE_WORK_NS = 5_000_000
-"""CPU time that new threads may use after a call has returned."""
+"""CPU time that new threads may use after a call has returned; pools wait actively for a millisecond or two."""
 
 
 def after_the_call(context: GateContext, session: Session, threads_before: set[int]) -> GateCheck:
@@ -106,8 +105,7 @@ def after_the_call(context: GateContext, session: Session, threads_before: set[i
     for attempt in range(context.settings.holds):
         told = context.ask(session, {"do": "hold", "inputs": str(context.inputs(0).path)}, "one call, then waiting")
         before = thread_times(session.pid)
-        time.sleep(context.settings.hold_s)
-        after = thread_times(session.pid)
+        after = _watch_threads(session.pid, context.settings.hold_s, threads_before)
         released = context.ask(session, {"do": "release"}, "one call, then waiting")
         facts["threads_after"] = len(after)
         if told["taken"] != released["digest"]:
@@ -120,14 +118,31 @@ def after_the_call(context: GateContext, session: Session, threads_before: set[i
         if attempt and unjoined > max(50_000.0, 0.5 * float(told["stream_ns"])):
             reason = f"{unjoined / 1e3:.0f} us of its work run beside the caller's stream, which does not wait for it"
             return checks.check("G16", "fail", reason, **facts)
-    if late and min(late) > LATE_WORK_NS:
-        reason = f"threads that it started use {min(late) / 1e6:.0f} ms of CPU time after each call has returned"
+    # The middle one of three: a pool that was just made bigger may be busy once.
+    usual = sorted(late)[len(late) // 2] if late else 0
+    if usual > LATE_WORK_NS:
+        reason = f"threads that it started use {usual / 1e6:.0f} ms of CPU time after a call has returned"
         return checks.check("G16", "fail", reason, **facts)
     if not late:
         return checks.check("G16", "not_run", "not asked for")
     started = int(str(facts["threads_after"])) - len(threads_before)
     note = f", {plural(started, 'thread')} started" if started > 0 else ""
     return checks.check("G16", "pass", f"outputs stay as they are, nobody works on{note}", **facts)
+
+
+def _watch_threads(pid: int, duration_s: float, known: set[int]) -> dict[int, int]:
+    """Return the CPU time of every thread that is seen within a time, threads that end in between included.
+
+    While a thread that is not ``known`` wants to run, it lasts up to ten times as long: CPUs may be busy.
+    """
+    seen: dict[int, int] = {}
+    started = time.monotonic()
+    while True:
+        seen |= thread_times(pid)
+        elapsed = time.monotonic() - started
+        if elapsed >= duration_s and (elapsed >= 10 * duration_s or not running_threads(pid) - known):
+            return seen
+        time.sleep(LOOK_EVERY_S)
 
 
 REFUSALS = ("ValueError", "AssertionError", "NotImplementedError", "TypeError")
@@ -156,7 +171,7 @@ def _variants(context: GateContext) -> list[tuple[str, str, int, int]]:
     found: list[tuple[str, str, int, int]] = []
     for extent in known["extents"]:
         for new in (extent + 1, extent - 1, 1, 0):
-            if new == extent or (new < extent and known["indices"]):
+            if new == extent or (new < extent and known["indices"]) or (new == 0 and extent not in known["leading"]):
                 continue
             what = "zero" if new == 0 else str(new)
             found.append((f"{what} instead of {extent}", "resized", int(extent), int(new)))

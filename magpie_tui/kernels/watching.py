@@ -162,3 +162,16 @@ def thread_times(pid: int) -> dict[int, int]:
         except (OSError, ValueError, IndexError):
             continue
     return found
+
+
+def running_threads(pid: int) -> set[int]:
+    """Return the threads of a process that run or wait for a CPU."""
+    found: set[int] = set()
+    for thread in thread_times(pid):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                if file.read().rpartition(")")[2].split()[0] == "R":
+                    found.add(thread)
+        except (OSError, IndexError):
+            continue
+    return found

@@ -9,7 +9,7 @@ from magpie_tui.kernels.harness.references import leaves
 
 LARGEST_EARLIER = 512 << 20
 """Bytes of earlier outputs that are kept alive, so that the allocator cannot hand their memory out again."""
-MOST_EARLIER = 12
+MOST_EARLIER = 32
 
 
 def _ranges(value: Any) -> list[tuple[str, int, int]]:
@@ -40,22 +40,26 @@ class EarlierOutputs:
     """Keeps the outputs of earlier calls alive and says which new ones lie in their memory."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[Any, int]] = []
+        self._kept: list[tuple[Any, Any, int]] = []
 
     def overlapping(self, outputs: Any) -> list[str]:
         """Return the places in ``outputs`` that lie in the memory of an output kept here."""
-        earlier = [span for value, _size in self._kept for span in _ranges(value)]
+        earlier = [span for value, _inputs, _size in self._kept for span in _ranges(value)]
         return [
             f"output{name}"
             for name, start, end in _ranges(outputs)
             if any(start < last and first < end for _name, first, last in earlier)
         ]
 
-    def keep(self, outputs: Any) -> None:
-        """Keep the outputs of a call; the oldest ones go when they are many or large."""
-        size = sum(end - start for _name, start, end in _ranges(outputs))
-        self._kept.append((outputs, size))
+    def keep(self, outputs: Any, inputs: Any) -> None:
+        """Keep the outputs and inputs of a call; the oldest ones go when they are many or large.
+
+        Inputs are kept so that those of the next call lie elsewhere: what a kernel remembers by address is left to the
+        check that asks for it.
+        """
+        size = sum(end - start for value in (outputs, inputs) for _name, start, end in _ranges(value))
+        self._kept.append((outputs, inputs, size))
         while len(self._kept) > MOST_EARLIER or (
-            len(self._kept) > 1 and sum(kept for _value, kept in self._kept) > LARGEST_EARLIER
+            len(self._kept) > 1 and sum(kept for _value, _inputs, kept in self._kept) > LARGEST_EARLIER
         ):
             del self._kept[0]

@@ -144,7 +144,11 @@ class JudgeServer:
     def _do_extents(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the extents that the inputs of the set ``key`` have, and whether they hold indices."""
         arguments = self._sets[request["key"]].arguments
-        return {"extents": variants.extents(arguments), "indices": variants.holds_indices(arguments)}
+        return {
+            "extents": variants.extents(arguments),
+            "leading": variants.leading_extents(arguments),
+            "indices": variants.holds_indices(arguments),
+        }
 
     def _do_derive(self, request: dict[str, Any]) -> dict[str, Any]:
         """Make inputs from those of the set ``base`` and say whether the reference takes them.
@@ -180,13 +184,14 @@ class JudgeServer:
         expected = self._expected(request["key"])
         torch.set_num_threads(self._threads)
         times = []
+        clock = time.perf_counter_ns if self.reference.device == "cuda" else time.process_time_ns
         try:
             for _ in range(3):
-                started = time.perf_counter_ns()
+                started = clock()
                 self.reference.native(expected.arguments, expected.seed)
                 if self.reference.device == "cuda":
                     torch.cuda.synchronize()
-                times.append(time.perf_counter_ns() - started)
+                times.append(clock() - started)
         finally:
             torch.set_num_threads(1)
         tensors = [leaf for _name, leaf in leaves(expected.arguments) if isinstance(leaf, torch.Tensor)]

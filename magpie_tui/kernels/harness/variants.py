@@ -51,6 +51,13 @@ def extents(arguments: list[Any]) -> list[int]:
     return [extent for extent in dict.fromkeys(order) if extent > 0]
 
 
+def leading_extents(arguments: list[Any]) -> list[int]:
+    """Return the first extents of the inputs with the most dimensions: they count rows, of which there may be none."""
+    tensors = [tensor for tensor in _tensors(arguments) if tensor.dim()]
+    most = max((tensor.dim() for tensor in tensors), default=0)
+    return [int(tensor.shape[0]) for tensor in tensors if tensor.dim() == most]
+
+
 def _stretched(tensor: Any, old: int, new: int) -> Any:
     import torch
 

@@ -1,0 +1,8 @@
+"""Wants more memory than there is."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, w):
+        return torch.ones(1 << 40)
