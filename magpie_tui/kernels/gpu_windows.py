@@ -79,7 +79,7 @@ class GpuTiming:
         series = [item for item in (stamps, pairs, call) if item is not None]
         main = call if wants_calls or device is None else device
         readings = self._readings(began_ns, main)
-        main = _without_void(main, readings)
+        main = without_void(main, readings)
         block = Block(
             tuple(warm_up),
             main,
@@ -185,7 +185,7 @@ def kernels_of(series: Series) -> tuple[str, ...]:
     return seen.most_common(1)[0][0] if seen else ()
 
 
-def _without_void(series: Series, readings: Sequence[DeviceReading]) -> Series:
+def without_void(series: Series, readings: Sequence[DeviceReading]) -> Series:
     """Leave out the windows that the hardware's own readings void, and count them by reason."""
     void = Counter[str]()
     good = []
