@@ -21,6 +21,8 @@ from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.gap_files import gap_directory, write_gap_analysis
 from magpie_tui.traces.report import kernels_json, quality_json
 from magpie_tui.traces.selection import Selection
+from magpie_tui.traces.tracelens.request import workspace_request
+from magpie_tui.traces.tracelens.workspace import analyse_workspace
 from magpie_tui.workspaces.benchmark import KernelTime
 
 TRACE_DIRECTORY = "torch_trace"
@@ -224,13 +226,12 @@ def _summary(report: KernelReport) -> tuple[KernelTime, ...]:
 
 
 def _tracelens(workspace: Path, config: BenchmarkConfig, problems: list[str]) -> Mapping[str, object]:
-    """Upstream's object about TraceLens tables, with what kept them from being written."""
-    text = "operator tables are not written by this version: `magpie-tui trace` shows kernels, stages and gaps"
-    problems.append(text)
-    return {
-        "enabled": True,
-        "analysis_mode": config.value("profiler.tracelens.analysis_mode"),
-        "trace_dir": str(workspace / TRACE_DIRECTORY),
-        "output_files": [],
-        "errors": [text],
-    }
+    """Write the operator tables and return upstream's object about them, with what kept some from being written."""
+    try:
+        section = analyse_workspace(workspace, workspace_request(config))
+    except MagpieTuiError as error:
+        section = {"enabled": True, "error": str(error)}
+        problems.append(f"the operator tables cannot be written: {error}")
+        return section
+    problems.extend(section["errors"])
+    return section
