@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from magpie_tui.basics.files import write_text
 from magpie_tui.basics.json_strict import dumps
 from magpie_tui.kernels import checks
+from magpie_tui.kernels.commands import child_environment
 from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome, digests_of
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.gpu_windows import GpuTiming
-from magpie_tui.kernels.judges import JudgeFailedError
-from magpie_tui.kernels.measurement import Measurement, sample_rows
+from magpie_tui.kernels.judges import Judge, JudgeFailedError
+from magpie_tui.kernels.live import SamplesLog
+from magpie_tui.kernels.measurement import Measurement, Phase, sample_rows
 from magpie_tui.kernels.model import Comparison, GateCheck, Judgement, Timing
 from magpie_tui.kernels.physical_floor import floor_ns, peaks_of
 from magpie_tui.kernels.preflight import last_level_cache_bytes
+from magpie_tui.kernels.programs import FEWEST_RUNS, TOOL_OF_TYPE, Program, ProgramBlocks, tool_for
 from magpie_tui.kernels.ranking import Ranking, second_method
 from magpie_tui.kernels.sessions import HarnessBrokenError
 from magpie_tui.kernels.settings import TimingSettings
@@ -28,8 +31,16 @@ from magpie_tui.kernels.timings import cache_of, method_of, quantity_of, timing_
 SAMPLES_NAME = "samples.jsonl"
 
 
-def why_not_timed(outcome: KernelOutcome, *, wanted: bool) -> str | None:
-    """Return why a kernel is not timed, or None when it is to be."""
+Run = Callable[[Collection[int], Measurement, Phase, "int | None"], None]
+"""Runs one schedule for the arms named: into a measurement, in a phase, exactly so many replicates if given."""
+
+
+def why_not_timed(outcome: KernelOutcome, *, wanted: bool, extra_path: Sequence[str] = ()) -> str | None:
+    """Return why a kernel is not timed, or None when it is to be.
+
+    Args:
+        extra_path: Directories of tools that are installed but not on PATH.
+    """
     if not outcome.judgement.correct:
         return "it was not proved correct"
     if not wanted:
@@ -37,7 +48,7 @@ def why_not_timed(outcome: KernelOutcome, *, wanted: bool) -> str | None:
     if outcome.candidate is None:
         if outcome.entry.type in ("pytorch", "triton"):
             return "no_performance_data: without a reference there are no inputs to call it with"
-        return "no_performance_data: this version times callables; the run time of a whole program is no kernel time"
+        return tool_for(outcome.entry, child_environment(outcome.entry, extra_path).get("PATH"))[1]
     return None
 
 
@@ -49,20 +60,30 @@ class Timer:
         self.measurement = Measurement()
         self._measurements: dict[int, Measurement] = {}
         self._outcomes = {outcome.index: outcome for outcome in outcomes}
-        self._schedules: list[Schedule[Candidate]] = []
+        self._runs: list[Run] = []
         self._sampler: GpuSampler | None = None
         self._floor_note: str | None = None
-        wanted = evaluation.settings.timed
+        ids = {outcome.index: outcome.entry.id for outcome in outcomes}
+        self._log = SamplesLog(evaluation.workspace / SAMPLES_NAME, ids)
+        wanted, extra = evaluation.settings.timed, evaluation.preflight.extra_path
         for outcome in outcomes:
-            outcome.untimed = why_not_timed(outcome, wanted=wanted)
-        self._candidates = [
-            outcome.candidate for outcome in outcomes if outcome.untimed is None and outcome.candidate is not None
-        ]
+            outcome.untimed = why_not_timed(outcome, wanted=wanted, extra_path=extra)
+        timed = [outcome for outcome in outcomes if outcome.untimed is None]
+        self._candidates = [outcome.candidate for outcome in timed if outcome.candidate is not None]
+        self._programs = [self._program(outcome) for outcome in timed if outcome.candidate is None]
+
+    def _program(self, outcome: KernelOutcome) -> Program:
+        evaluation, entry = self._evaluation, outcome.entry
+        environment = child_environment(entry, evaluation.preflight.extra_path)
+        place = evaluation.exchange / f"stamps_{outcome.index}"
+        tool = TOOL_OF_TYPE[entry.type]
+        return Program(outcome.index, entry, environment, tool, place, evaluation.timeout_s(entry))
 
     @property
     def on_gpu(self) -> bool:
         """Whether the kernels ran on a GPU."""
-        return any(candidate.loaded.get("device") == "cuda" for candidate in self._candidates)
+        called = any(candidate.loaded.get("device") == "cuda" for candidate in self._candidates)
+        return called or (bool(self._programs) and not self._candidates)
 
     def close(self) -> None:
         """End the process that reads the device's sensors."""
@@ -71,25 +92,60 @@ class Timer:
             self._sampler = None
 
     def run(self) -> None:
-        """Time the kernels; in a comparison only when the baseline and a candidate can be timed."""
+        """Time the kernels; in a comparison only when the baseline and a candidate can be timed, in the same way."""
         baseline = self._evaluation.baseline
-        indices = {candidate.index for candidate in self._candidates}
-        if baseline is not None and (baseline not in indices or len(indices) < 2):
-            for candidate in self._candidates:
-                missing = "the baseline" if baseline not in indices else "every candidate"
-                self._outcomes[candidate.index].untimed = f"no_performance_data: {missing} has no time to compare with"
+        if baseline is not None and not self._comparable(baseline):
             return
         if self.on_gpu:
             self._sampler = GpuSampler(self._evaluation.exchange)
         try:
-            if baseline is not None:
-                self._time(self._candidates, self.measurement)
-            else:
+            if baseline is None:
                 for candidate in self._candidates:
                     self._time([candidate], Measurement())
+                for program in self._programs:
+                    self._time_programs([program], Measurement())
+            elif self._candidates:
+                self._time(self._candidates, self.measurement)
+            else:
+                self._time_programs(self._programs, self.measurement)
         finally:
             self.close()
         self._take_back()
+
+    def _comparable(self, baseline: int) -> bool:
+        """Keep the arms that are timed as the baseline is; False when there is nothing to compare."""
+        programs = any(item.index == baseline for item in self._programs)
+        others: Sequence[Candidate | Program] = self._candidates if programs else self._programs
+        for item in others:
+            how = "a program and this one is called" if programs else "called and this one is a program"
+            self._outcomes[item.index].untimed = f"no_performance_data: the baseline is {how}: no equal times"
+        self._candidates, self._programs = ([], self._programs) if programs else (self._candidates, [])
+        arms = set(self._timed())
+        if baseline in arms and len(arms) > 1:
+            return True
+        for index in arms:
+            missing = "the baseline" if baseline not in arms else "every candidate"
+            self._outcomes[index].untimed = f"no_performance_data: {missing} has no time to compare with"
+        return False
+
+    def _time_programs(self, programs: Sequence[Program], measurement: Measurement) -> None:
+        evaluation = self._evaluation
+        timing = evaluation.settings.timing
+        self._measurements |= {program.index: measurement for program in programs}
+        schedule: Schedule[Program] = Schedule(
+            replace(timing, fewest_replicates=min(timing.fewest_replicates, FEWEST_RUNS)),
+            ProgramBlocks(),
+            baseline=evaluation.baseline,
+            rng=evaluation.rng,
+            on_gpu=True,
+            progress=self._progress("", measurement),
+        )
+
+        def run(arms: Collection[int], into: Measurement, phase: Phase, count: int | None) -> None:
+            schedule.run([item for item in programs if item.index in arms], into, phase=phase, count=count)
+
+        self._runs = [run]
+        run({program.index for program in programs}, measurement, "choose", None)
 
     def _time(self, candidates: Sequence[Candidate], measurement: Measurement) -> None:
         evaluation = self._evaluation
@@ -107,33 +163,40 @@ class Timer:
         judge = evaluation.judge_of(task)
         timeout_s = evaluation.timeout_s(entry)
         gpu = GpuTiming(evaluation.settings.timing, judge, timeout_s, self._sampler) if self.on_gpu else None
-        self._schedules = [
-            Schedule(
-                evaluation.settings.timing,
-                CallableBlocks(
-                    evaluation.settings.timing, judge, evaluation.rng, timeout_s=timeout_s, gpu=gpu, shape=point
-                ),
-                baseline=baseline,
-                rng=evaluation.rng,
-                on_gpu=self.on_gpu,
-                shape="" if point is None else point.id,
-                progress=_progress(evaluation, "" if point is None else point.id),
-            )
-            for point in (points or (None,))
-        ]
-        self._guarded(candidates, measurement, lambda schedule: schedule.run(candidates, measurement))
+        self._runs = [self._run_at(point, judge, gpu, candidates) for point in (points or (None,))]
+        self._guarded([item.index for item in candidates], measurement, "choose", None)
         self._set_floors(measurement)
 
-    def _guarded(
-        self, candidates: Sequence[Candidate], measurement: Measurement, work: Callable[[Schedule[Candidate]], None]
-    ) -> None:
-        """Run ``work`` for every point; when the reference or the harness fails, the kernels stay correct, untimed."""
+    def _run_at(
+        self, point: ShapePoint | None, judge: Judge, gpu: GpuTiming | None, candidates: Sequence[Candidate]
+    ) -> Run:
+        """Return what runs the schedule at one point of the shape grid."""
+        evaluation = self._evaluation
+        timing, timeout_s = evaluation.settings.timing, judge.timeout_s
+        name = "" if point is None else point.id
+        schedule = Schedule(
+            timing,
+            CallableBlocks(timing, judge, evaluation.rng, timeout_s=timeout_s, gpu=gpu, shape=point),
+            baseline=evaluation.baseline,
+            rng=evaluation.rng,
+            on_gpu=self.on_gpu,
+            shape=name,
+            progress=self._progress(name, self._measurements[candidates[0].index]),
+        )
+
+        def run(arms: Collection[int], into: Measurement, phase: Phase, count: int | None) -> None:
+            schedule.run([item for item in candidates if item.index in arms], into, phase=phase, count=count)
+
+        return run
+
+    def _guarded(self, arms: Collection[int], measurement: Measurement, phase: Phase, count: int | None) -> None:
+        """Run every point; when the reference or the harness fails, the kernels stay correct and untimed."""
         try:
-            for schedule in self._schedules:
-                work(schedule)
+            for run in self._runs:
+                run(arms, measurement, phase, count)
         except (JudgeFailedError, HarnessBrokenError) as error:
-            for candidate in candidates:
-                measurement.untimed.setdefault(candidate.index, f"resource: {error}")
+            for index in arms:
+                measurement.untimed.setdefault(index, f"resource: {error}")
 
     def _set_floors(self, measurement: Measurement) -> None:
         """Set the times that this device cannot beat; an unknown device has none, and the report says so."""
@@ -155,18 +218,13 @@ class Timer:
 
     def confirm(self, chosen: int) -> None:
         """Run fresh replicates of the baseline and the chosen candidate."""
-        wanted = (self._evaluation.baseline, chosen)
-        candidates = [candidate for candidate in self._candidates if candidate.index in wanted]
+        arms = [chosen] if self._evaluation.baseline is None else [self._evaluation.baseline, chosen]
         timing = self._evaluation.settings.timing
         count = max(timing.fewest_replicates, min(timing.fewest_for_small, self._replicates(chosen)))
         if self.on_gpu:
             self._sampler = GpuSampler(self._evaluation.exchange)
         try:
-            self._guarded(
-                candidates,
-                self.measurement,
-                lambda schedule: schedule.run(candidates, self.measurement, phase="confirm", count=count),
-            )
+            self._guarded(arms, self.measurement, "confirm", count)
         finally:
             self.close()
         self._take_back()
@@ -176,12 +234,16 @@ class Timer:
         shapes = self.measurement.shapes
         return min(len(self.measurement.medians(chosen, phase="choose", shape=shape)) for shape in shapes)
 
+    def _timed(self) -> list[int]:
+        """Return the indices of the kernels that are timed."""
+        return sorted([*(item.index for item in self._candidates), *(item.index for item in self._programs)])
+
     def _take_back(self) -> None:
         """Set the timings, and let kernels that failed while they were timed lose their state ``correct``."""
-        for candidate in self._candidates:
-            outcome = self._outcomes[candidate.index]
-            measurement = self._measurements.get(candidate.index, self.measurement)
-            failure = measurement.failed.get(candidate.index)
+        for index in self._timed():
+            outcome = self._outcomes[index]
+            measurement = self._measurements.get(index, self.measurement)
+            failure = measurement.failed.get(index)
             if failure is not None:
                 word, reason = failure
                 found = checks.check("G14", "fail", reason)
@@ -189,7 +251,7 @@ class Timer:
                 outcome.judgement = Judgement(word, reason, checks=replaced)
                 outcome.timing, outcome.untimed = None, "it failed while it was timed"
                 continue
-            outcome.timing = timing_of(measurement, candidate.index, self._evaluation.settings.timing)
+            outcome.timing = timing_of(measurement, index, self._evaluation.settings.timing)
             self._finish_checks(outcome, measurement)
 
     def _finish_checks(self, outcome: KernelOutcome, measurement: Measurement) -> None:
@@ -198,6 +260,8 @@ class Timer:
         if digests_of(outcome.entry) != outcome.digests:
             reason = "a source file changed while the kernel was judged or timed"
             outcome.judgement = Judgement("invalid", reason, checks=outcome.judgement.checks, ours=True)
+            return
+        if outcome.candidate is None:
             return
         untimed = measurement.untimed.get(index)
         if untimed is None:
@@ -210,12 +274,21 @@ class Timer:
 
     def take_ranking(self, ranking: Ranking | None = None) -> None:
         """G24: a speed-up that is too good must be seen by a second method, and none may be faster than the device."""
-        for candidate in self._candidates:
-            outcome = self._outcomes[candidate.index]
-            comparison = None if ranking is None else ranking.comparisons.get(candidate.index)
+        for index in self._timed():
+            outcome = self._outcomes[index]
+            comparison = None if ranking is None else ranking.comparisons.get(index)
             if outcome.judgement.correct and outcome.timing is not None:
                 found = plausible(comparison, outcome.timing, self._evaluation.settings.timing)
                 outcome.judgement = replace(outcome.judgement, checks=_with(outcome.judgement.checks, found))
+
+    def _progress(self, shape: str, measurement: Measurement) -> Callable[[str, float, float], None]:
+        """Return what reports the progress of a schedule and keeps its new samples for whoever watches."""
+
+        def report(step: str, done: float, total: float) -> None:
+            self._log.add(measurement)
+            self._evaluation.report(step, done, total, shape)
+
+        return report
 
     def call_bytes(self, index: int) -> dict[str, int]:
         """Return point to the bytes of inputs and outputs of one call, where both are known."""
@@ -303,10 +376,6 @@ def plausible(comparison: Comparison | None, timing: Timing, settings: TimingSet
         said = f"a ratio above {settings.largest_ratio:g}, seen by a second method as well"
         return checks.check("G24", "pass", said, **comparison.facts)
     return checks.check("G24", "pass", f"its ratio is below {settings.largest_ratio:g}")
-
-
-def _progress(evaluation: Evaluation, shape: str) -> Callable[[str, float, float], None]:
-    return lambda step, done, total: evaluation.report(step, done, total, shape)
 
 
 def _with(all_checks: Sequence[GateCheck], found: GateCheck) -> tuple[GateCheck, ...]:
