@@ -93,6 +93,8 @@ class Gate:
         for found in checks.attempts(error.attempts, self._candidate.rights):
             if found.status == "fail":
                 self._checks[found.id] = found
+        if "LaunchFailedError" in error.reason:
+            self._checks["G17"] = checks.check("G17", "fail", f"a launch failed without being noticed: {error.reason}")
         if any(item.status == "fail" for item in self._checks.values()):
             return self._failed(ours=False)
         reason = f"the kernel did not answer: {error.reason}"

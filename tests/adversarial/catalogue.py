@@ -94,6 +94,29 @@ BROKEN: tuple[Case, ...] = (
 )
 """They give no answer: told apart from wrong ones, and from failures of the reference (G23)."""
 
+GPU_CHEATS: tuple[Case, ...] = (
+    *_wrong("G1", "triton_falls_back", reference="vector", device="gpu"),
+    *_wrong("G6", "graph_returns_its_buffer", device="gpu"),
+    *_wrong("G7", "triton_unmasked_store", "triton_drops_tail", reference="vector", device="gpu"),
+    *_wrong("G9", "half_product", "reduced_precision", reference="large_matmul", device="gpu"),
+    Case("triton_round_lengths", "round_vector", "G12", device="gpu", settings=SHAPES),
+    Case("triton_ignores_strides", "round_vector", "G12", device="gpu", settings=SHAPES),
+    Case("triton_atomic_sum", "long_sum", "G13", device="gpu", settings={"repeats": 20}),
+    *_wrong("G16", "side_stream", device="gpu"),
+    *_wrong("G17", "launch_fails", device="gpu"),
+    *_wrong("G18", "patches_synchronize", "patches_events", device="gpu"),
+)
+"""These need a GPU; ``run_on_gpu.py`` runs them."""
+
+GPU_HONEST: tuple[Case, ...] = (
+    honest("triton_honest_add", "vector", device="gpu"),
+    honest("triton_honest_add", "round_vector", device="gpu"),
+    honest("triton_ordered_sum", "long_sum", device="gpu", variants=4, repeats=20),
+    honest("triton_atomic_sum", "long_sum", device="gpu", entry={"deterministic": False}, variants=4),
+    honest("graph_returns_a_copy", device="gpu", growth=False),
+    honest("joined_streams", device="gpu"),
+)
+
 HONEST: tuple[Case, ...] = (
     honest("honest_affine", strain=True),
     honest("honest_softmax", "softmax"),

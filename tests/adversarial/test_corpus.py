@@ -8,7 +8,7 @@ import pytest
 
 from magpie_tui.kernels.checks import ORDER
 from magpie_tui.kernels.sessions import Harness
-from tests.adversarial.catalogue import BROKEN, CHEATS, HERE, HONEST, Case
+from tests.adversarial.catalogue import BROKEN, CHEATS, GPU_CHEATS, GPU_HONEST, HERE, HONEST, Case
 from tests.adversarial.corpus import Corpus, problem
 
 pytestmark = pytest.mark.torch
@@ -48,5 +48,11 @@ def test_nothing_reached_the_results(corpus: Corpus) -> None:
 
 
 def test_every_file_is_a_case() -> None:
-    known = {case.source.name for case in (*CHEATS, *BROKEN, *HONEST)}
-    assert {path.name for path in (HERE / "kernels").glob("*.py")} == known
+    known = {case.source for case in (*CHEATS, *BROKEN, *HONEST, *GPU_CHEATS, *GPU_HONEST)}
+    assert {*(HERE / "kernels").glob("*.py"), *(HERE / "gpu_kernels").glob("*.py")} == known
+
+
+def test_every_check_that_a_kernel_can_fail_has_a_cheat() -> None:
+    caught = {case.check for case in (*CHEATS, *GPU_CHEATS)}
+    assert set(ORDER) - caught == {"G23", "G24"}
+    assert len(CHEATS) >= 24

@@ -49,6 +49,14 @@ def _launch_error_reader() -> Any:
     return None
 
 
+class LaunchFailedError(Exception):
+    """A launch failed, and the kernel's code did not look."""
+
+
+def _no_error() -> int:
+    return 0
+
+
 class GateRequests:
     """Answers the gate; the server that loads and calls the kernel is built on it."""
 
@@ -58,6 +66,7 @@ class GateRequests:
         self._earlier = EarlierOutputs()
         self._poison: Poison | None = None
         self._held: tuple[Any, list[Any]] | None = None
+        self._launch_error: Any | None = None
 
     def _call(self, arguments: list[Any]) -> Any:
         import torch
@@ -65,7 +74,22 @@ class GateRequests:
         if self._kernel is None:
             raise RuntimeError("no kernel is loaded")
         with torch.no_grad():
-            return self._kernel.call(*arguments)
+            outputs = self._kernel.call(*arguments)
+        if self._device == "cuda":
+            self._look_for_launch_errors()
+        return outputs
+
+    def _look_for_launch_errors(self) -> None:
+        """Raise what a launch left behind in the runtime; whoever asks next would take the blame for it.
+
+        Raises:
+            LaunchFailedError: An error is pending.
+        """
+        if self._launch_error is None:
+            self._launch_error = _launch_error_reader() or _no_error
+        number = int(self._launch_error())
+        if number:
+            raise LaunchFailedError(f"error {number} of the runtime is pending after the call")
 
     def _synchronize(self) -> None:
         if self._device == "cuda":
@@ -111,9 +135,8 @@ class GateRequests:
         return answer
 
     def _do_launch_error(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the number of the runtime's last launch error; None where there is none to ask."""
-        read = _launch_error_reader() if self._device == "cuda" else None
-        return {"number": None if read is None else int(read())}
+        """Say whether the runtime can be asked for launch errors, as every call of the gate does."""
+        return {"asked": self._launch_error not in (None, _no_error)}
 
     def _do_fill_memory(self, request: dict[str, Any]) -> dict[str, Any]:
         """Leave about ``spare`` bytes of memory to the kernel, for good; returns how much is left."""

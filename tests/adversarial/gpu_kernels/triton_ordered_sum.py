@@ -1,0 +1,24 @@
+"""Writes one part a block, and adds the parts in order."""
+
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 1024
+
+
+@triton.jit
+def sum_kernel(x_pointer, out_pointer, count, BLOCK: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_pointer + offsets, mask=offsets < count, other=0.0)
+    tl.store(out_pointer + tl.program_id(axis=0), tl.sum(x, axis=0))
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        blocks = triton.cdiv(x.numel(), BLOCK)
+        out = torch.zeros(max(1, blocks), dtype=x.dtype, device=x.device)
+        if blocks:
+            sum_kernel[(blocks,)](x, out, x.numel(), BLOCK=BLOCK)
+        return out.sum().reshape(1)
