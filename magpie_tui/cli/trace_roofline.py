@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from magpie_tui.basics.errors import AnswerIsNoError
-from magpie_tui.cli.output import ListFormat, print_listing
+from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
+from magpie_tui.cli.context import global_options
+from magpie_tui.cli.output import Column, ListFormat, print_listing
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
     StageOption,
     TracePath,
+    digits,
     reading,
     require_capture,
     say,
@@ -78,7 +80,8 @@ def roofline(
     from magpie_tui.traces.roofline.folding import folded
 
     stages = stages_from(stage)
-    wanted = report_kind if csv_dir is not None or xlsx is not None else None
+    with_tracelens = _uses_tracelens()
+    wanted = report_kind if csv_dir is not None or xlsx is not None or with_tracelens else None
     report = analyze_roofline(
         find_traces(trace),
         reading(salvage=salvage),
@@ -86,6 +89,9 @@ def roofline(
     )
     _say_choice(report)
     _write_tables(report, csv_dir, xlsx)
+    if with_tracelens:
+        _print_beside(report, csv_dir, list_format, top_k)
+        return
     found = _chosen(report, stages, trace)
     rows: list[tuple[RooflineStage, RooflineRow]] = []
     for item in found:
@@ -97,8 +103,6 @@ def roofline(
         _write_tuning_list([row for item in found for row in ordered(item.rows, sort)], tuning)
     columns, cells = roofline_columns(), roofline_rows([row for _stage, row in rows])
     if len(found) > 1:
-        from magpie_tui.cli.output import Column
-
         columns = [Column("stage"), *columns]
         cells = [[item.stage, *line] for (item, _row), line in zip(rows, cells, strict=True)]
     print_listing(
@@ -110,6 +114,67 @@ def roofline(
             say("caveat", caveat)
     say_caveats([report.rank])
     require_capture([report.rank], trace)
+
+
+def _uses_tracelens() -> bool:
+    """Say whether ``--engine tracelens`` was given.
+
+    Raises:
+        UserInputError: An engine that reads no traces was given.
+    """
+    engine = global_options().engine
+    if engine == "magpie":
+        raise UserInputError("the engine magpie reads no traces", key="--engine", hint="builtin or tracelens")
+    return engine == "tracelens"
+
+
+def _print_beside(report: RooflineReport, csv_dir: Path | None, list_format: ListFormat, top_k: int) -> None:
+    """Let TraceLens write its tables and print its operators beside ours."""
+    import tempfile
+
+    from magpie_tui.basics.json_strict import to_plain
+    from magpie_tui.traces.tracelens.engine import find_command, run_tracelens, side_by_side
+
+    options, tables = report.table_options, report.tables
+    if options is None or tables is None:
+        return
+    command = find_command(inference=options.inference)
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = csv_dir / "tracelens" if csv_dir is not None else Path(scratch)
+        say("note", f"running {command}")
+        run_tracelens(command, report.file.path, directory, options)
+        rows = side_by_side(tables, directory)
+    agreed = sum(row.their_us or 0.0 for row in rows if row.agrees)
+    total = sum(row.their_us or 0.0 for row in rows)
+    columns = [
+        Column("op", shrink=True),
+        Column("inputs", shrink=True),
+        Column("n ours", "right"),
+        Column("n theirs", "right"),
+        Column("us ours", "right"),
+        Column("us theirs", "right"),
+        Column("roofline % ours", "right"),
+        Column("roofline % theirs", "right"),
+        Column("agrees"),
+    ]
+    cells: list[list[object]] = [
+        [
+            row.name,
+            row.input_dims or None,
+            row.our_count,
+            row.their_count,
+            digits(row.our_us, 3),
+            digits(row.their_us, 3),
+            digits(row.our_pct_roofline, 2),
+            digits(row.their_pct_roofline, 2),
+            "yes" if row.agrees else "NO",
+        ]
+        for row in (rows[:top_k] if top_k else rows)
+    ]
+    share = agreed / total * 100 if total else None
+    value = {"path": str(report.file.path), "agreed_time_pct": share, "rows": to_plain(rows)}
+    print_listing(columns, cells, list_format=list_format, json_value=value, empty="no operators")
+    say("note", f"{digits(share, 2) or '-'} % of TraceLens' device time agrees in count, time and roofline")
 
 
 def _say_choice(report: RooflineReport) -> None:

@@ -71,6 +71,7 @@ class RooflineReport:
         measured: Ceilings measured on the same device; None without.
         capture_folder: What was used.
         tables: Upstream's tables, where they were asked for.
+        table_options: What they were drawn up with.
     """
 
     traces: TraceSet
@@ -82,7 +83,7 @@ class RooflineReport:
     capture_folder: Path | None
     roofline: Roofline
     tables: UpstreamReport | None = None
-    notes: tuple[str, ...] = ()
+    table_options: ReportOptions | None = None
 
     def stage(self, stage: Stage | None) -> RooflineStage | None:
         """Rows of a stage (of everything for None); None where it does not occur."""
@@ -127,9 +128,10 @@ def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, reques
     folder = request.capture_folder or _folder_beside(file.path)
     options = RooflineOptions(ceilings, measured, folder, request.stages)
     roofline = draw_roofline(columns, options, assignment)
-    tables = None
+    tables = table_options = None
     if request.tables is not None:
-        tables = upstream_report(columns, _report_options(columns, request.tables, ceilings, folder))
+        table_options = _report_options(columns, request.tables, ceilings, folder)
+        tables = upstream_report(columns, table_options)
         notes += tables.notes
     caveats = tuple(Caveat("roofline", note, ("roofline",)) for note in dict.fromkeys((*notes, *roofline.notes)))
     whole = roofline.named("all")
@@ -148,6 +150,7 @@ def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, reques
         folder,
         roofline,
         tables,
+        table_options,
     )
 
 
