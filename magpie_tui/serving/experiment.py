@@ -35,6 +35,7 @@ from magpie_tui.serving.experiment_state import (
 from magpie_tui.serving.lifecycle import RunningServer
 from magpie_tui.serving.model import Phase, Reporter, RunOutcome, RunRequest
 from magpie_tui.serving.verdict_comparability import declared_changes
+from magpie_tui.serving.verdict_kernels import proof_of_use
 from magpie_tui.serving.verdict_model import Arm, Pair, ServingVerdict
 from magpie_tui.serving.verdict_reading import REPORT_NAME, read_experiment_runs, read_run
 from magpie_tui.serving.verdict_rule import Question, Twins, decide, interim_text
@@ -134,6 +135,7 @@ def run_experiment(directory: Path, report: ExperimentReporter, tools: Tools | N
     """
     experiment = _Experiment(directory, read_state(directory), report, tools or real_tools())
     try:
+        experiment.probe()
         experiment.run_pairs()
         experiment.run_twins()
     except BaseException as error:
@@ -163,6 +165,29 @@ class _Experiment:
                 workspace = run_directory(self._directory, number, arm)
                 if (workspace / REPORT_NAME).is_file() and read_run(workspace).status != "ok":
                     put_away(workspace, "interrupted")
+
+    def probe(self) -> None:
+        """Where a kernel change is declared, see it in use before any pair is run.
+
+        Raises:
+            AnswerIsNoError: It is not in B's trace, or in A's too: no run could prove anything.
+        """
+        plan = self._state.plan
+        if plan.kernel is None:
+            return
+        self.run_twins()
+        runs = read_experiment_runs(self._directory, {})
+        use = proof_of_use(plan.kernel, runs.twin_a, runs.twin_b, [run for run in (runs.twin_a, runs.twin_b) if run])
+        if use.state != "not_observed":
+            self._report.note(f"probe: {use.text}")
+            return
+        for arm in ("a", "b"):
+            put_away(self._directory / f"twin_{arm}", "probe")
+        raise AnswerIsNoError(
+            f"candidate not observed: {use.text}",
+            path=self._directory,
+            hint=f"see that B loads the new kernel, then: magpie-tui experiment --resume {self._directory}",
+        )
 
     def run_pairs(self) -> None:
         """Run all pairs that are planned and not done."""
@@ -333,6 +358,7 @@ def judge_experiment(directory: Path, *, invalid: list[str] | None = None, write
         twins=Twins(runs.twin_a, runs.twin_b),
         invalid=reasons,
         set_aside=[f"pair {item.pair}: {item.reason}" for item in state.set_aside],
+        notes=_how_it_was_made(state),
     )
     if write:
         names = {arm: Path(state.configs[arm]["path"]).name for arm in ("a", "b")}
@@ -343,6 +369,17 @@ def judge_experiment(directory: Path, *, invalid: list[str] | None = None, write
             more={"experiment": {"state": STATE_NAME, "configs": state.configs, "plan": state.plan}},
         )
     return verdict
+
+
+def _how_it_was_made(state: ExperimentState) -> list[str]:
+    notes = []
+    if state.plan.share_servers:
+        notes.append("neighbouring runs of one arm shared a server, whose prefix cache was emptied in between")
+    if state.plan.guard_share is not None:
+        notes.append(f"runs of B below {state.plan.guard_share:.0%} of the baseline's throughput were ended")
+    if state.plan.control is not None:
+        notes.append(f"margins are raised to what the control shows: {state.plan.control}")
+    return notes
 
 
 def read_control(directory: Path | None) -> tuple[dict[str, float], list[str]]:

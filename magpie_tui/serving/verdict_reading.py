@@ -31,11 +31,13 @@ _THROUGHPUTS = ("output_throughput", "total_token_throughput", "request_throughp
 
 
 def read_run(workspace: Path) -> ServedRun:
-    """Read one run from its workspace.
+    """Read one run from its workspace, or from the result file of another client.
 
     Raises:
         UserInputError: It is no workspace of a benchmark, or its report is damaged beyond reading.
     """
+    if workspace.is_file():
+        return _from_result_only(workspace)
     value = read_json_file(workspace / REPORT_NAME)
     if isinstance(value, Damaged):
         if value.gone:

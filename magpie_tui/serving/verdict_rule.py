@@ -108,6 +108,7 @@ def decide(
     invalid: Sequence[str] = (),
     not_interleaved_reason: str | None = None,
     set_aside: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> ServingVerdict:
     """Return the verdict over ``pairs``.
 
@@ -115,9 +116,11 @@ def decide(
         interleaved: Runs of both arms took turns, both orders alike.
         invalid: Reasons beyond those of single runs.
         set_aside: See ``ServingVerdict``.
+        notes: What else a reader should know about how the runs were made.
     """
     twins = twins or Twins()
     comparability = compare_arms(pairs, question.changes)
+    comparability = replace(comparability, notes=(*notes, *comparability.notes))
     primary, logs = primary_outcome(question, pairs)
     guards = guard_outcomes(question, pairs)
     use = proof_of_use(question.kernel, twins.a, twins.b, [run for pair in pairs for run in (pair.a, pair.b)])

@@ -267,6 +267,7 @@ class Answer:
         body = json.dumps(
             {"choices": [{"index": 0, **content, "finish_reason": "length"}], "usage": self.usage(self.tokens)}
         ).encode()
+        server.counts.generated += self.tokens
         self.emits.append(time.perf_counter_ns())
         self.writer.write(head(200, "OK", "application/json", len(body)) + body)
         self.account()

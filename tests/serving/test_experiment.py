@@ -208,6 +208,7 @@ def test_a_first_run_that_fails_stops_everything(tmp_path: Path) -> None:
 def test_neighbouring_runs_may_share_a_server(tmp_path: Path) -> None:
     machine = Machine()
     run_experiment(_start(tmp_path, pairs=3, share_servers=True), Heard(), machine.tools)
+    assert "shared a server" in (tmp_path / "experiment_20260101_000000" / "verdict.md").read_text()
     servers = [server for _, _, server in machine.made]  # A B B A A B
     assert servers[1] is servers[2] and servers[3] is servers[4]
     assert len({id(server) for server in servers}) >= 3 and servers[0] is not servers[1]
@@ -218,6 +219,11 @@ def test_twins_prove_that_a_kernel_was_used(tmp_path: Path) -> None:
     verdict = run_experiment(used, Heard(), Machine().tools)
     assert (verdict.word, verdict.proof_of_use.state) == ("improved", "observed")
     assert verdict.plausibility.share == pytest.approx(0.2)
+    (tmp_path / "other").mkdir()
+    unseen, machine = _start(tmp_path / "other", pairs=6, kernel="fused", twins=True), Machine()
+    with pytest.raises(AnswerIsNoError, match="candidate not observed: no kernel of B's trace is called 'fused'"):
+        run_experiment(unseen, Heard(), machine.tools)
+    assert machine.made == [], "it is told before the first pair"
 
 
 def test_a_control_raises_the_margins(tmp_path: Path) -> None:
