@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from magpie_tui.basics.text import plural
 from magpie_tui.basics.units import format_percent
+from magpie_tui.workspaces.entry_difference import changes_between, entries_of
 from magpie_tui.workspaces.headlines import baseline_index, median_us
 from magpie_tui.workspaces.kernel_state import KernelState
 from magpie_tui.workspaces.kernel_table import kernel_table
@@ -217,8 +218,8 @@ def _order(row: Candidate) -> tuple[bool, int, float, int]:
 
 
 def changes_of(config: Mapping[str, object] | None) -> dict[str, str]:
-    """Return kernel id to the line that says what it changes, for kernels whose entry has one."""
-    found = {}
+    """Return kernel id to the line that says what it changes: the config's own, else what its entry shows."""
+    found = _seen_changes(config)
     for item in as_list((config or {}).get("kernels")):
         entry = as_mapping(item)
         name = as_text(entry.get("kernel_id")) or as_text(entry.get("id"))
@@ -227,6 +228,18 @@ def changes_of(config: Mapping[str, object] | None) -> dict[str, str]:
             if name is not None and text and text.strip():
                 found[name] = text.strip().splitlines()[0]
     return found
+
+
+def _seen_changes(config: Mapping[str, object] | None) -> dict[str, str]:
+    """Return kernel id to what its entry says otherwise than the baseline's."""
+    entries = entries_of(config)
+    baseline = as_count(as_mapping((config or {}).get("magpie_tui")).get("baseline"))
+    names = list(entries)
+    if baseline is None or baseline >= len(names):
+        return {}
+    base = entries[names[baseline]]
+    found = {name: changes_between(base, entry) for name, entry in entries.items() if entry is not base}
+    return {name: "; ".join(map(str, changes)) for name, changes in found.items() if changes}
 
 
 def _candidate(

@@ -15,7 +15,7 @@ ACTIONS: tuple[Action, ...] = (
         "next_pane",
         ("right_square_bracket",),
         "go to the next pane",
-        "Go to the next of shapes, gate, samples, diff, logs and build.",
+        "Go to the next of shapes, gate, samples, intervals, counters, diff, logs and build.",
         label="pane",
     ),
     _action(
@@ -23,7 +23,7 @@ ACTIONS: tuple[Action, ...] = (
         "previous_pane",
         ("left_square_bracket",),
         "go to the previous pane",
-        "Go to the previous of shapes, gate, samples, diff, logs and build.",
+        "Go to the previous of shapes, gate, samples, intervals, counters, diff, logs and build.",
     ),
     _action(
         "show_diff",

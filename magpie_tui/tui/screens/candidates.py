@@ -47,7 +47,7 @@ from magpie_tui.workspaces.candidates import Candidate, Candidates
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-PANES = ("shapes", "gate", "samples", "diff", "logs", "build")
+PANES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "logs", "build")
 EMPTY = (
     "no comparison yet\n\n"
     "A compare config names a baseline and its candidates.\n"
@@ -69,7 +69,10 @@ class CandidatesScreen(PlaceScreen):
     HELP = (
         "The newest comparison, or the one that was opened in Workspaces. Kernels that cannot be told apart share a "
         "rank. A ratio above 1 is faster than the baseline; the bar is its 95 % interval against the margin, the two "
-        "marks round no difference. A kernel that was not proved correct has no time and no rank.\n\n"
+        "marks round no difference. A kernel that was not proved correct has no time and no rank. vgpr, spill and occ "
+        "are read from the binary: registers of a thread, those that did not fit (or bytes of local memory), and waves "
+        "that fit.\n\n"
+        "While a comparison runs, its samples and intervals are shown as they come, and no verdict before the end.\n\n"
         "[ and ] go through the panes of the candidate under the cursor, d shows what it changes, i says how the "
         "number under the cursor came about or why there is none, o opens another comparison."
     )

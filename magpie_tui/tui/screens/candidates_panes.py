@@ -4,52 +4,28 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from textual.content import Content
 
-from magpie_tui.basics.tables import Column, format_table
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_percent, format_seconds
-from magpie_tui.tui.screens.candidates_table import percent, time_unit
+from magpie_tui.basics.units import format_seconds
+from magpie_tui.tui.screens.candidates_counters import counters_lines
+from magpie_tui.tui.screens.candidates_samples import intervals_lines, samples_lines
+from magpie_tui.tui.screens.candidates_shapes import shape_plots, shape_table
+from magpie_tui.tui.screens.candidates_table import percent
+from magpie_tui.tui.screens.candidates_text import Line, PaneInputs, fact, reason_lines
 from magpie_tui.tui.screens.workspace_report_lines import diff_contents
-from magpie_tui.tui.widgets.plot import ASCII_LEVELS, BLOCK_LEVELS, Series, line_plot, ridge
-from magpie_tui.workspaces.candidates import Candidate, Candidates, GateCheck
+from magpie_tui.workspaces.candidates import Candidate, GateCheck
 from magpie_tui.workspaces.detail import WorkspaceDetail
-from magpie_tui.workspaces.samples import KernelSamples, Samples
+from magpie_tui.workspaces.entry_difference import changes_between, entries_of
 from magpie_tui.workspaces.source_difference import compare_sources, sources_of
 from magpie_tui.workspaces.values import as_list, as_mapping, as_text
 
-Line = str | Content
+__all__ = ["Line", "PaneInputs", "pane_lines", "ratio_text"]
+
 CHECK_STYLES = {"fail": "$error", "pass": "$success", "not_run": "$quiet"}
 CHECK_TEXTS = {"fail": "FAIL", "pass": "pass", "not_run": "not run"}
-
-
-@dataclass(frozen=True, slots=True)
-class PaneInputs:
-    """What a pane is made from.
-
-    Attributes:
-        detail: The workspace.
-        found: All candidates.
-        row: The candidate under the cursor.
-        samples: What ``samples.jsonl`` holds.
-        width: Cells of the pane.
-        ascii_only: Draw with ASCII.
-    """
-
-    detail: WorkspaceDetail
-    found: Candidates
-    row: Candidate
-    samples: Samples
-    width: int
-    ascii_only: bool = False
-
-    @property
-    def baseline(self) -> Candidate | None:
-        """The baseline."""
-        return self.found.named(self.found.baseline)
 
 
 def pane_lines(name: str, inputs: PaneInputs) -> list[Line]:
@@ -58,33 +34,12 @@ def pane_lines(name: str, inputs: PaneInputs) -> list[Line]:
         "shapes": shapes_lines,
         "gate": gate_lines,
         "samples": samples_lines,
+        "intervals": intervals_lines,
+        "counters": counters_lines,
         "diff": diff_lines,
         "build": build_lines,
     }
     return makers[name](inputs)
-
-
-def _fact(name: str, text: str, width: int, style: str = "") -> list[Line]:
-    first, *rest = textwrap.wrap(printable(text), max(20, width - 11)) or [""]
-    head = Content.assemble((f"{name:<9} ", "$quiet"), (first, style) if style else first)
-    return [head, *(" " * 10 + more for more in rest)]
-
-
-def _heading(text: str) -> Content:
-    return Content.assemble((text, "bold"))
-
-
-def reason_lines(inputs: PaneInputs) -> list[Line]:
-    """Say in front of every pane what is wrong with the candidate, if anything is."""
-    row = inputs.row
-    lines: list[Line] = []
-    for error in row.errors:
-        lines += _fact(row.state, error, inputs.width, "$error")
-    if not row.errors and row.reasons.get("state"):
-        lines += _fact(row.state, row.reasons["state"], inputs.width)
-    if row.reasons.get("verdict"):
-        lines += _fact("verdict", f"{row.says}: {row.reasons['verdict']}", inputs.width)
-    return lines
 
 
 def shapes_lines(inputs: PaneInputs) -> list[Line]:
@@ -92,38 +47,8 @@ def shapes_lines(inputs: PaneInputs) -> list[Line]:
     row, base = inputs.row, inputs.baseline
     lines = reason_lines(inputs)
     if row.shapes:
-        times = [time for item in row.shapes for time in (item.baseline_us, item.time_us) if time is not None]
-        unit = time_unit(times)
-
-        def number(value: float | None) -> str | None:
-            return None if value is None else f"{value * unit.factor:,.{unit.digits}f}"
-
-        rows = [
-            (
-                item.shape,
-                None if item.share is None else format_percent(item.share, digits=0),
-                number(item.baseline_us),
-                number(item.time_us),
-                None if item.ratio is None else f"{item.ratio:.3f}",
-                _interval(item.ratio_low, item.ratio_high),
-            )
-            for item in row.shapes
-        ]
-        columns = (
-            Column("shape", shrink=True),
-            Column("share", "right"),
-            Column(f"base {unit.name}", "right"),
-            Column(unit.name, "right"),
-            Column("ratio", "right"),
-            Column("95 % interval", "right"),
-        )
-        head, *body = format_table(columns, rows, width=inputs.width).split("\n")
-        return [*lines, *([""] if lines else []), _heading(head), *body]
+        return [*lines, *([""] if lines else []), *shape_table(inputs), *shape_plots(inputs)]
     return [*lines, *_one_shape(inputs, row, base)]
-
-
-def _interval(low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{low:.3f} .. {high:.3f}"
 
 
 def _one_shape(inputs: PaneInputs, row: Candidate, base: Candidate | None) -> Iterator[Line]:
@@ -132,7 +57,7 @@ def _one_shape(inputs: PaneInputs, row: Candidate, base: Candidate | None) -> It
         if kernel is None or (kernel is row and name == "baseline"):
             continue
         if kernel.time_us is None:
-            yield from _fact(name, f"-  {kernel.reasons.get('time', 'not measured')}", width)
+            yield from fact(name, f"-  {kernel.reasons.get('time', 'not measured')}", width)
             continue
         text = format_seconds(kernel.time_us * 1e-6)
         if kernel.time_low_us is not None and kernel.time_high_us is not None:
@@ -141,10 +66,10 @@ def _one_shape(inputs: PaneInputs, row: Candidate, base: Candidate | None) -> It
         blocks = (extras.timing or {}).get("replicates") if extras is not None else None
         if isinstance(blocks, int):
             text += f"  median of {plural(blocks, 'block')}"
-        yield from _fact(name, text, width)
+        yield from fact(name, text, width)
     if not row.is_baseline and inputs.found.baseline is not None:
-        yield from _fact("ratio", ratio_text(row), width)
-    yield from _fact("shapes", "the report has one shape, that of the inputs: no ratios per shape", width)
+        yield from fact("ratio", ratio_text(row), width)
+    yield from fact("shapes", "the report has one shape, that of the inputs: no ratios per shape", width)
 
 
 def ratio_text(row: Candidate) -> str:
@@ -171,11 +96,11 @@ def gate_lines(inputs: PaneInputs) -> list[Line]:
     if not checks:
         stage = inputs.row.kernel.correctness
         text = f"{stage.word}{f': {stage.note}' if stage.note else ''}; the report lists no checks"
-        return [*lines, *_fact("gate", text, inputs.width)]
+        return [*lines, *fact("gate", text, inputs.width)]
     counts = {word: sum(check.status == word for check in checks) for word in CHECK_TEXTS}
     proof = as_text(as_mapping(inputs.row.kernel.extras.gate if inputs.row.kernel.extras else None).get("proof"))
     text = f"{counts['pass']} pass   {counts['fail']} fail   {counts['not_run']} not run"
-    lines += _fact("gate", text + (f"   proved by {proof}" if proof else ""), inputs.width)
+    lines += fact("gate", text + (f"   proved by {proof}" if proof else ""), inputs.width)
     order = {"fail": 0, "pass": 1, "not_run": 2}
     for check in sorted(checks, key=lambda item: order.get(item.status, 3)):
         lines += _check_lines(check, inputs.width)
@@ -192,87 +117,38 @@ def _check_lines(check: GateCheck, width: int) -> list[Line]:
     return [line, *(" " * len(head) + more for more in rest)]
 
 
-def samples_lines(inputs: PaneInputs) -> list[Line]:
-    """Histograms of candidate and baseline on one axis, then both over time."""
-    if inputs.samples.reason is not None:
-        return [*reason_lines(inputs), *_fact("samples", f"-  {inputs.samples.reason}", inputs.width)]
-    arms = [("", inputs.row)]
-    if inputs.baseline is not None and inputs.baseline is not inputs.row:
-        arms.append(("", inputs.baseline))
-    shown = [
-        (kernel.name, samples)
-        for _label, kernel in arms
-        if (samples := inputs.samples.kernels.get(kernel.name)) is not None and samples.used_us
-    ]
-    if not shown:
-        reason = inputs.row.reasons.get("time", "no window of this kernel was timed")
-        return [*reason_lines(inputs), *_fact("samples", f"-  {reason}", inputs.width)]
-    return [*_ridges(shown, inputs), "", *_over_time(shown, inputs)]
-
-
-def _ridges(shown: Sequence[tuple[str, KernelSamples]], inputs: PaneInputs) -> Iterator[Line]:
-    times = sorted(time for _name, samples in shown for time in samples.used_us)
-    low, high = times[int(len(times) * 0.005)], times[-1 - int(len(times) * 0.005)]
-    if high <= low:
-        low, high = low * 0.99, high * 1.01
-    unit = time_unit([times[len(times) // 2]])
-    label = min(16, max(len(printable(name)) for name, _samples in shown))
-    cells = max(20, inputs.width - label - 32)
-    levels = ASCII_LEVELS if inputs.ascii_only else BLOCK_LEVELS
-    yield _heading(f"{unit.name} a call, {plural(len(times), 'window')}; warm-up and control not shown")
-    for name, samples in shown:
-        used = sorted(samples.used_us)
-        middle = used[len(used) // 2]
-        blocks = len({block for block, control in zip(samples.blocks, samples.control, strict=True) if not control})
-        tail = f"median {middle * unit.factor:,.{unit.digits}f}  {plural(blocks, 'block')}"
-        yield Content(f"{printable(name)[:label]:<{label}} |{ridge(used, cells, low, high, levels=levels)}| {tail}")
-    begin, end = f"{low * unit.factor:,.{unit.digits}f}", f"{high * unit.factor:,.{unit.digits}f}"
-    yield Content.assemble((" " * (label + 2) + begin + end.rjust(max(0, cells - len(begin))), "$quiet"))
-    outside = sum(not low <= time <= high for time in times)
-    if outside:
-        yield Content.assemble((f"{plural(outside, 'window')} beyond the ends", "$quiet"))
-
-
-def _over_time(shown: Sequence[tuple[str, KernelSamples]], inputs: PaneInputs) -> Iterator[Line]:
-    times = sorted(time for _name, samples in shown for time in samples.used_us)
-    unit = time_unit([times[len(times) // 2]])
-    series = []
-    for name, samples in shown:
-        pairs = [
-            (start, time * unit.factor)
-            for start, time, control in zip(samples.started_s, samples.per_call_us, samples.control, strict=True)
-            if not control
-        ]
-        series.append(Series(name, [start for start, _time in pairs], [time for _start, time in pairs]))
-    yield _heading(f"{unit.name} a call over seconds of the session")
-    yield from line_plot(series, max(30, inputs.width), 10, joined=False, number="{:,.1f}".format)
-
-
 def diff_lines(inputs: PaneInputs) -> list[Line]:
     """What the candidate changes in its sources."""
     row, base = inputs.row, inputs.baseline
     config, record = inputs.detail.config, inputs.detail.record
     if base is None:
         names = sources_of(row.name, config, record)
-        lines = _fact("diff", "there is no baseline to compare with", inputs.width)
-        return lines + [line for name in names for line in _fact("source", str(name), inputs.width)]
+        lines = fact("diff", "there is no baseline to compare with", inputs.width)
+        return lines + [line for name in names for line in fact("source", str(name), inputs.width)]
     if row is base:
-        lines = _fact("diff", "this is the baseline", inputs.width)
+        lines = fact("diff", "this is the baseline", inputs.width)
         for name in sources_of(row.name, config, record):
-            lines += _fact("source", str(name), inputs.width)
+            lines += fact("source", str(name), inputs.width)
         return lines
     hashes: dict[str, str] = {}
     for kernel in (row, base):
         gate = as_mapping(kernel.kernel.extras.gate) if kernel.kernel.extras is not None else {}
         hashes |= {path: digest for path, digest in as_mapping(gate.get("sources")).items() if isinstance(digest, str)}
-    found = compare_sources(
-        _absolute(sources_of(base.name, config, record)), _absolute(sources_of(row.name, config, record)), hashes
-    )
-    lines = [line for note in found.notes for line in _fact("note", note, inputs.width)]
+    entries = entries_of(config)
+    old, new = entries.get(base.name, {}), entries.get(row.name, {})
+    lines = [line for change in changes_between(old, new) for line in fact("change", str(change), inputs.width)]
+    found = compare_sources(_files(base.name, old, inputs), _files(row.name, new, inputs), hashes)
+    lines += [line for note in found.notes for line in fact("note", note, inputs.width)]
     if not found.lines:
-        return lines or _fact("diff", "the sources are equal, line by line", inputs.width)
-    lines += _fact("diff", f"{found.added} lines added, {found.removed} removed against {base.name}", inputs.width)
+        return [*lines, *([] if found.notes else fact("diff", "the files are equal, line by line", inputs.width))]
+    lines += fact("diff", f"{found.added} lines added, {found.removed} removed against {base.name}", inputs.width)
     return [*lines, *diff_contents(found.lines)]
+
+
+def _files(name: str, entry: Mapping[str, object], inputs: PaneInputs) -> list[Path]:
+    """Return the sources of a kernel and the files that tune it."""
+    tuning = [Path(str(item)) for item in as_list(entry.get("config_files"))]
+    return _absolute([*sources_of(name, inputs.detail.config, inputs.detail.record), *tuning])
 
 
 def _absolute(paths: Sequence[Path]) -> list[Path]:
@@ -284,27 +160,39 @@ def build_lines(inputs: PaneInputs) -> list[Line]:
     row, width = inputs.row, inputs.width
     kernel = row.kernel
     stage = kernel.compiling
-    lines = _fact("build", stage.word + (f": {stage.note}" if stage.note else ""), width)
+    lines = fact("build", stage.word + (f": {stage.note}" if stage.note else ""), width)
     entry = _entry(row.name, inputs.detail)
     for name, key in (("compile", "compiling_command"), ("testcase", "testcase_command"), ("profile", "prof_command")):
         for command in _commands(entry.get(key)):
-            lines += _fact(name, command, width)
+            lines += fact(name, command, width)
     for name, value in as_mapping(entry.get("env")).items():
-        lines += _fact("env", f"{name}={value}", width)
+        lines += fact("env", f"{name}={value}", width)
+    own = as_mapping(entry.get("magpie_tui"))
+    for option in as_list(own.get("compile_options")):
+        lines += fact("option", str(option), width)
+    lines += _built(row, width)
     gate = as_mapping(kernel.extras.gate) if kernel.extras is not None else {}
     for path, digest in as_mapping(gate.get("sources")).items():
-        lines += _fact("source", f"{path}  {str(digest)[:12]}", width)
+        lines += fact("source", f"{path}  {str(digest)[:12]}", width)
     if kernel.compiling_result is not None:
         for error in kernel.compiling_result.errors:
-            lines += _fact("error", error, width, "$error")
-    result = kernel.performance_result
-    for profiled in () if result is None else result.kernels:
-        average = "-" if profiled.avg_ns is None else format_seconds(profiled.avg_ns * 1e-9)
-        calls = "-" if profiled.dispatch_count is None else str(profiled.dispatch_count)
-        lines += _fact("kernel", f"{profiled.kernel_name}  {calls} x {average}", width)
-    for name, metric in () if result is None else result.summary.items():
-        value = "-" if metric.value is None else f"{metric.value:,.4g} {metric.unit}"
-        lines += _fact("metric", f"{name}  {value}", width)
+            lines += fact("error", error, width, "$error")
+    return lines
+
+
+def _built(row: Candidate, width: int) -> list[Line]:
+    """What a kernel without a main was compiled to."""
+    built = as_mapping(row.kernel.extras.more.get("build")) if row.kernel.extras is not None else {}
+    if not built:
+        return []
+    lines = fact("binary", f"{built.get('binary')}  {str(built.get('sha256'))[:12]}", width)
+    lines += fact("function", str(built.get("function")), width)
+    options = [str(item) for item in as_list(built.get("options"))]
+    if options:
+        lines += fact("options", " ".join(options), width)
+    told = [f"{name.replace('_', ' ')} {value}" for name, value in as_mapping(built.get("driver")).items()]
+    if told:
+        lines += fact("driver", ", ".join(told), width)
     return lines
 
 

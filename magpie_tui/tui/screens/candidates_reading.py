@@ -14,6 +14,7 @@ from magpie_tui.workspaces.browse import WorkspaceSummary
 from magpie_tui.workspaces.candidates import Candidates, candidates_of
 from magpie_tui.workspaces.detail import WorkspaceDetail
 from magpie_tui.workspaces.samples import Samples, read_samples
+from magpie_tui.workspaces.values import as_list
 
 MOST_CHOICES = 500
 
@@ -43,20 +44,24 @@ def read_candidates(path: Path) -> CandidatesReading:
     Raises:
         UserInputError: It is not there, or is no workspace.
     """
+    from magpie_tui.kernels.live import candidates_so_far
     from magpie_tui.workspaces.detail import show_workspace
 
     detail = show_workspace(path)
     report, found = detail.report, Candidates(())
+    samples = read_samples(path)
     if report is None:
         damaged = detail.damaged_report
         failure = f"damaged: {damaged.text}" if damaged is not None else detail.summary.headline
+        if damaged is None and detail.summary.kind == "compare" and as_list((detail.config or {}).get("kernels")):
+            found, failure = candidates_so_far(detail.config or {}, samples), ""
     elif isinstance(report, BenchmarkReport):
         failure = "a benchmark has no candidates"
     else:
         found = candidates_of(report, detail.config)
         failure = "" if found.rows else found.sentence
     files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
-    return CandidatesReading(detail, found, read_samples(path), files, printable(failure))
+    return CandidatesReading(detail, found, samples, files, printable(failure))
 
 
 def comparisons(results: Results) -> list[WorkspaceSummary]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from magpie_tui.tui.widgets.interval_bar import ASCII, UTF8, BarGlyphs, IntervalAxis, axis_for
 from magpie_tui.tui.widgets.table_source import ListSource, RowColumn, Tone
-from magpie_tui.workspaces.candidates import Candidate, Candidates
+from magpie_tui.workspaces.candidates import BinaryFacts, Candidate, Candidates
 
 TONES: dict[str, Tone] = {
     "faster": "ok",
@@ -112,6 +112,8 @@ def candidate_source(found: Candidates, width: int, *, ascii_only: bool) -> List
     ]
     if compared:
         columns += _ratio_columns(axis, ASCII if ascii_only else UTF8)
+    if any(row.binary is not None for row in found.rows):
+        columns += _binary_columns(hidden=narrow)
     columns += [
         RowColumn[Candidate](
             id="errors",
@@ -129,6 +131,26 @@ def candidate_source(found: Candidates, width: int, *, ascii_only: bool) -> List
     return ListSource(columns, lambda row: row.name, found.rows, to_json=lambda rows: _records(records, rows))
 
 
+def _binary_columns(*, hidden: bool) -> list[RowColumn[Candidate]]:
+    """Registers, spills and occupancy; on a narrow terminal they are in the pane counters."""
+
+    def column(name: str, value: Callable[[BinaryFacts], int | None]) -> RowColumn[Candidate]:
+        return RowColumn[Candidate](
+            id=name,
+            title=name,
+            kind="number",
+            value=lambda row: None if row.binary is None else value(row.binary),
+            width=max(4, len(name)),
+            hidden=hidden,
+        )
+
+    return [
+        column("vgpr", lambda facts: facts.registers),
+        column("spill", lambda facts: facts.spills),
+        column("occ", lambda facts: facts.occupancy),
+    ]
+
+
 def _axis_cells(found: Candidates, unit: TimeUnit, width: int) -> int:
     """Return what the columns left of the axis leave of a line; with room, errors get some of it."""
     gap = 1 if width < 100 else 2
@@ -137,6 +159,8 @@ def _axis_cells(found: Candidates, unit: TimeUnit, width: int) -> int:
         used += gap + _widest([row.change or "-" for row in found.rows], "change", 24)
     words = [row.says if width >= ROOMY else row.word for row in found.rows]
     used += gap + _widest(words, "verdict", 40) + gap + _time_width(found, unit) + gap + 6 + gap
+    if width >= 100 and any(row.binary is not None for row in found.rows):
+        used += 3 * gap + 4 + 5 + 4
     left = width - used - 1
     if width < 100:
         return 15

@@ -26,8 +26,9 @@ VERDICTS = {
 
 def why_lines(column: str, row: Candidate, found: Candidates, detail: WorkspaceDetail) -> list[str]:
     """Return formula, inputs, file, number of blocks and caveats of a candidate's numbers, ``column``'s first."""
-    makers = {"verdict": _verdict, "ratio": _ratio, "time": _time, "rank": _rank, "change": _change}
+    makers = {"verdict": _verdict, "ratio": _ratio, "time": _time, "rank": _rank, "change": _change, "binary": _binary}
     first = {"interval": "ratio", "errors": "verdict", "id": "verdict"}.get(column, column)
+    first = "binary" if column in ("vgpr", "spill", "occ") else first
     lines: list[str] = []
     for name in sorted(makers, key=lambda item: item != first):
         for index, paragraph in enumerate(makers[name](row, found)):
@@ -99,6 +100,17 @@ def _ratio(row: Candidate, found: Candidates) -> Iterator[str]:
         yield f"{plural(row.replicates, 'block')} so far, about {row.needed} would settle it"
     if "verdict" in row.reasons:
         yield row.reasons["verdict"]
+
+
+def _binary(row: Candidate, _found: Candidates) -> Iterator[str]:
+    facts = row.binary
+    if facts is None:
+        yield row.reasons.get("binary", "nothing tells registers and spills")
+        return
+    yield f"{facts.registers} registers a thread, {facts.spills} spilled registers or bytes of local memory a thread"
+    if facts.occupancy is not None:
+        yield f"occupancy {facts.occupancy} of {facts.most_occupancy} waves a scheduler, by registers alone"
+    yield f"{facts.name} for {facts.arch or 'an unknown device'}, read by {facts.source}"
 
 
 def _change(row: Candidate, _found: Candidates) -> Iterator[str]:

@@ -34,8 +34,15 @@ def pane_text(screen: CandidatesScreen) -> str:
 async def panes_are_walked_through(stage: Stage) -> None:
     screen = await candidates_on(stage)
     await stage.wait(lambda: "32 x 512" in pane_text(screen), "shapes")
-    expected = {"gate": "2 pass", "samples": "median 48.2", "diff": "+int tile = 512;", "build": "hipcc A"}
-    order = ["gate", "samples", "diff", "logs", "build"]
+    expected = {
+        "gate": "2 pass",
+        "samples": "median 48.2",
+        "intervals": "gain in % against the margin",
+        "counters": "no profiler ran",
+        "diff": "+int tile = 512;",
+        "build": "hipcc A",
+    }
+    order = ["gate", "samples", "intervals", "counters", "diff", "logs", "build"]
     for name in order if stage.key == "right_square_bracket" else reversed(order):
         await stage.press()
         assert screen.panes.current == name
