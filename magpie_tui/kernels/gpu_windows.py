@@ -119,10 +119,8 @@ class GpuTiming:
             raise NothingTimedError("no_kernel_launched: a timed call ran nothing on the device")
         windows = []
         for (window, _mark), dispatches in zip(marked.windows, calls, strict=True):
-            span = device_span_ns(dispatches)
-            if span is not None and span > window.seen_ended - window.seen_started:
-                raise SessionFailedError("invalid", "its device stamps claim more time than the parent's clock saw")
             windows.append(replace(window, dispatches=dispatches))
+        _bounded(windows)
         return Series("device_time", "device_stamps", plan.state(1), tuple(windows))
 
     def _pairs(self, session: Session, plan: Rotation, count: int) -> Series | None:
@@ -177,6 +175,21 @@ class GpuTiming:
         if self.sampler is None or not main.windows:
             return []
         return self.sampler.between(began_ns, main.windows[-1].seen_ended)
+
+
+def _bounded(windows: Sequence[Window]) -> None:
+    """Hold traced windows against the clocks: no call is longer on the device than its window was.
+
+    The parent may see a start mark late and its end mark in time, so it bounds all windows together.
+
+    Raises:
+        SessionFailedError: The stamps claim more time than there was.
+    """
+    spans = [device_span_ns(window.dispatches or ()) or 0.0 for window in windows]
+    whole = windows[-1].seen_ended - windows[0].seen_started
+    beyond = any(span > window.ended - window.started for span, window in zip(spans, windows, strict=True))
+    if beyond or sum(spans) > whole:
+        raise SessionFailedError("invalid", "its device stamps claim more time than the clocks saw")
 
 
 def kernels_of(series: Series) -> tuple[str, ...]:

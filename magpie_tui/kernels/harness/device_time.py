@@ -25,6 +25,17 @@ FASTEST_CLOCK_HZ = 3e9
 """A spin of so many cycles a second lasts at least a second on every GPU there is."""
 
 
+def device_profiler() -> Any:
+    """Return a profiler that records what runs on the device and nothing else.
+
+    The class beside it in ``torch.profiler`` imports the compiler stack when it starts, which takes seconds in every
+    process.
+    """
+    from torch.autograd.profiler import profile
+
+    return profile(use_device="cuda", use_cpu=False, use_kineto=True)
+
+
 class DeviceTimer:
     """Runs timed windows of one kernel on the GPU.
 
@@ -35,7 +46,6 @@ class DeviceTimer:
 
     def __init__(self, mark: Mark, fresh: Fresh) -> None:
         import torch
-        from torch.profiler import ProfilerActivity, profile
 
         self._mark = mark
         self._fresh = fresh
@@ -43,8 +53,7 @@ class DeviceTimer:
         # A kernel that only counts cycles; with none to count it is a marker of about 1 us.
         self._spin: Any = torch.cuda._sleep
         self._event: Any = torch.cuda.Event
-        self._profile: Any = profile
-        self._activities = [ProfilerActivity.CUDA]
+        self._profiler: Any = device_profiler
         self._no_grad: Any = torch.no_grad
         self._stream: Any = torch.cuda.Stream
         self._flush: CacheFlush | None = None
@@ -67,7 +76,7 @@ class DeviceTimer:
 
     def traced(self, call: Call, request: dict[str, Any], keep: Callable[[int, Any, list[int]], None]) -> None:
         """Run ``count`` windows of one call under the tracer and write its trace to ``trace``."""
-        with self._profile(activities=self._activities) as profiler:
+        with self._profiler() as profiler:
             for _ in range(request["settle"]):
                 # The first kernels after the tracer starts pay for its buffers.
                 self._spin(1)
@@ -199,7 +208,7 @@ class DeviceTimer:
 
     def trace_replay(self, path: str) -> None:
         """Trace one replay of the first graph between two markers."""
-        with self._profile(activities=self._activities) as profiler:
+        with self._profiler() as profiler:
             self._spin(1)
             self._synchronize()
             self._graphs[0][0].replay()

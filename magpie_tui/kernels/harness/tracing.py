@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from magpie_tui.kernels.harness.device_time import device_profiler
+
 MOST_NAMES = 2000
 
 
@@ -20,9 +22,8 @@ def operators_of(call: Callable[[], Any]) -> list[str]:
 def write_kernel_trace(call: Callable[[], Any], path: str) -> None:
     """Run ``call`` under the tracer of the device and write its trace."""
     import torch
-    from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+    with device_profiler() as profiler:
         call()
         torch.cuda.synchronize()
     profiler.export_chrome_trace(path)
