@@ -131,6 +131,7 @@ class BlockRunner:
         self._timeout_s = timeout_s
         self._gpu = gpu
         self._repeats: dict[int, int] = {}
+        self._checked: set[int] = set()
         self._target_ns = max(settings.window_s * 1e9, 100.0 * TIMER_RESOLUTION_NS)
 
     def run(self, candidate: Candidate, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
@@ -170,11 +171,14 @@ class BlockRunner:
         return replace(block, main=without_impossible(block.main), output_bytes=output_bytes)
 
     def _keep(self, candidate: Candidate, count: int, repeats: int) -> dict[int, list[str]]:
-        """Choose the windows whose outputs are checked: the first, a random one, the last two."""
+        """Choose the windows whose outputs are checked: a random one and the last; in an arm's first block four."""
         if candidate.entry.in_place:
             return {}
-        chosen = sorted({0, self._rng.randrange(count), count - 2, count - 1})
-        return {window: self._files(repeats) for window in chosen}
+        chosen = {self._rng.randrange(count), count - 1}
+        if candidate.index not in self._checked:
+            self._checked.add(candidate.index)
+            chosen |= {0, count - 2}
+        return {window: self._files(repeats) for window in sorted(chosen)}
 
     def _files(self, repeats: int) -> list[str]:
         return [str(self._judge.path("timed")) for _ in range(2 if repeats > 1 else 1)]
