@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from magpie_tui.cli.output import Column, ListFormat, print_listing
+from magpie_tui.cli.output import ListFormat, print_listing
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
     StageOption,
-    digits,
     require_capture,
     say,
     say_caveats,
     say_files,
     stages_from,
 )
-
-if TYPE_CHECKING:
-    from magpie_tui.traces.diff import Difference, TraceDiff
 
 
 class DiffView(str, Enum):
@@ -48,6 +44,7 @@ def diff(
     from magpie_tui.cli.trace_progress import progress_printer
     from magpie_tui.traces.analysis import analyze_kernels
     from magpie_tui.traces.diff import compare_traces, diff_json
+    from magpie_tui.traces.diff_listings import difference_rows
     from magpie_tui.traces.discover import find_traces
     from magpie_tui.traces.selection import Selection
 
@@ -72,32 +69,3 @@ def diff(
         say("caveat", f"{caveat.text} [touches {', '.join(caveat.touches)}]")
     for report, path in ((before, a), (after, b)):
         require_capture(report.ranks, path)
-
-
-def difference_rows(result: TraceDiff, items: tuple[Difference, ...]) -> tuple[list[Column], list[list[object]]]:
-    """Differences as they are printed."""
-    unit = "step" if result.unit == "step" else "rank"
-    columns = [
-        Column("name", shrink=True),
-        Column("change"),
-        Column(f"A us/{unit}", "right"),
-        Column(f"B us/{unit}", "right"),
-        Column("B - A us", "right"),
-        Column("B / A", "right"),
-        Column("A calls", "right"),
-        Column("B calls", "right"),
-    ]
-    rows: list[list[object]] = [
-        [
-            item.name,
-            item.change.value,
-            digits(item.a_us, 3),
-            digits(item.b_us, 3),
-            digits(item.delta_us, 3),
-            digits(item.ratio, 3),
-            digits(item.a_calls, 2),
-            digits(item.b_calls, 2),
-        ]
-        for item in items
-    ]
-    return columns, rows

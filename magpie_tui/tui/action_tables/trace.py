@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magpie_tui.tui.actions import Action
+from magpie_tui.tui.actions import Action, Effect
 
 
 def _action(
@@ -15,9 +15,20 @@ def _action(
     *,
     label: str = "",
     in_palette: bool = True,
+    effect: Effect = "looks",
 ) -> Action:
+    area = "trace"
     return Action(
-        f"trace.{name}", target, method, keys, title, description, "trace", label=label, in_palette=in_palette
+        f"trace.{name}",
+        target,
+        method,
+        keys,
+        title,
+        description,
+        area,
+        label=label,
+        effect=effect,
+        in_palette=in_palette,
     )
 
 
@@ -62,7 +73,7 @@ ACTIONS: tuple[Action, ...] = (
         "next_pane",
         ("right_curly_bracket",),
         "go to the next pane",
-        "Go to the next of summary, kernels, steps, gaps and (for several ranks) collectives.",
+        "Go to the next of summary, kernels, roofline, steps, gaps and (for several ranks) collectives.",
         label="pane",
     ),
     _action(
@@ -71,7 +82,7 @@ ACTIONS: tuple[Action, ...] = (
         "previous_pane",
         ("left_curly_bracket",),
         "go to the previous pane",
-        "Go to the previous of summary, kernels, steps, gaps and (for several ranks) collectives.",
+        "Go to the previous of summary, kernels, roofline, steps, gaps and (for several ranks) collectives.",
     ),
     _action(
         "next_stage",
@@ -105,7 +116,8 @@ ACTIONS: tuple[Action, ...] = (
         "next_view",
         ("v",),
         "go to the next listing of the pane",
-        "Go to the next of steps, stages, windows, timeline; of gaps, causes, timeline; of totals, ranks, list.",
+        "Go to the next of steps, stages, windows, timeline; of gaps, causes, timeline; of totals, ranks, list; of the "
+        "roofline's plots.",
         label="view",
     ),
     _action(
@@ -113,9 +125,10 @@ ACTIONS: tuple[Action, ...] = (
         "TraceViewScreen",
         "toggle_names",
         ("z",),
-        "put variants together or apart",
-        "List variants of a kernel in one row, or each under its exact name.",
-        label="variants",
+        "put rows together or apart",
+        "List variants of a kernel in one row, or each under its exact name; fold a roofline by short kernels, op, "
+        "module, library or category.",
+        label="fold",
     ),
     _action(
         "explain",
@@ -134,6 +147,70 @@ ACTIONS: tuple[Action, ...] = (
         "choose window and filters",
         "Choose the window, categories and shortest duration of the ranking, and whether a cut file is used.",
         label="window",
+    ),
+    _action(
+        "follow_row",
+        "TraceViewScreen",
+        "follow_row",
+        ("b",),
+        "go to the kernels behind the row, or back",
+        "Go from a row of the roofline to its kernels in the ranking; from a kernel to its row of the roofline.",
+        label="behind",
+    ),
+    _action(
+        "choose_ceilings",
+        "TraceViewScreen",
+        "choose_ceilings",
+        ("m",),
+        "choose the ceilings",
+        "Choose the device, or the file of peaks, that the roofline compares with.",
+        label="ceilings",
+    ),
+    _action(
+        "export_tuning_list",
+        "TraceViewScreen",
+        "export_tuning_list",
+        ("T",),
+        "write the shapes to tune",
+        "Write sizes and types of the roofline's products and mixtures of experts to a file, for a tuner.",
+        label="tune list",
+        effect="writes",
+    ),
+    _action(
+        "compare",
+        "TraceViewScreen",
+        "compare",
+        ("d",),
+        "compare with another trace",
+        "Ask for another trace and show what became slower or faster, what is new and what is gone.",
+        label="compare",
+    ),
+    _action(
+        "diff_stage",
+        "TraceDiffScreen",
+        "next_stage",
+        ("right_square_bracket",),
+        "go to the next stage",
+        "Compare only the work of the next stage; after the last one everything.",
+        label="stage",
+    ),
+    _action(
+        "diff_view",
+        "TraceDiffScreen",
+        "next_view",
+        ("v",),
+        "go to kernels or stages",
+        "Show the differences of kernels, or those of stages.",
+        label="view",
+    ),
+    _action(
+        "diff_swap",
+        "TraceDiffScreen",
+        "swap_traces",
+        ("x",),
+        "swap A and B",
+        "Compare the other way round.",
+        label="swap",
     ),
     _action(
         "copy_summary",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -11,9 +13,11 @@ from magpie_tui.basics.errors import MagpieTuiError, UserInputError
 from magpie_tui.basics.files import write_text
 from magpie_tui.basics.text import printable
 from magpie_tui.traces.analysis import KernelReport
+from magpie_tui.traces.roofline.folding import Fold
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.trace_panes import detail_of, listing_name, stage_of_row
 from magpie_tui.tui.screens.trace_recent import remember_trace
+from magpie_tui.tui.screens.trace_roofline import listing_key, row_key_of_kernel
 from magpie_tui.tui.screens.trace_state import OPTIONS, VIEWS, TraceChoice, values_of_words
 from magpie_tui.tui.screens.trace_summary import summary_text
 from magpie_tui.tui.screens.trace_why import why_lines
@@ -33,6 +37,8 @@ class TraceActs(PlaceScreen):
 
     choice: TraceChoice
     base: KernelReport | None
+    wanted: Callable[[Prepared], str | None] | None = None
+    """Gives the row that the cursor goes to once a listing is there."""
 
     @property
     def panes(self) -> Panes:
@@ -89,12 +95,18 @@ class TraceActs(PlaceScreen):
             if choice.pane == "collectives":
                 return "collectives are matched across all ranks"
             return None if self.base is not None and len(self.base.ranks) > 1 else "there is one rank"
-        if action == "next_view" and choice.pane not in VIEWS:
+        if action == "next_view" and choice.pane not in (*VIEWS, "roofline"):
             return f"{choice.pane} has one listing"
-        if action in ("toggle_names", "choose_window") and choice.pane not in ("kernels", "summary"):
+        if action == "choose_window" and choice.pane not in ("kernels", "summary"):
             return "only the ranking of kernels has that"
-        if action == "toggle_names" and choice.pane != "kernels":
-            return "only the ranking of kernels has that"
+        if action == "toggle_names" and choice.pane not in ("kernels", "roofline"):
+            return "only the ranking of kernels and the roofline have that"
+        if action == "follow_row" and (choice.pane not in ("kernels", "roofline") or self.current_place() is None):
+            return "put the cursor on a row of the roofline or of the kernels"
+        if action in ("choose_ceilings", "export_tuning_list") and choice.pane != "roofline":
+            return "only the roofline has that"
+        if action == "export_tuning_list" and self.prepared is None:
+            return "nothing is read yet"
         if action == "explain" and (self.prepared is None or choice.pane == "summary" or self.current_place() is None):
             return "put the cursor on a number of a table"
         if action in ("copy_summary", "export_summary"):
@@ -145,11 +157,18 @@ class TraceActs(PlaceScreen):
 
     def action_next_view(self) -> None:
         """Show the next listing of the pane."""
+        if self.choice.pane == "roofline":
+            self.choose(replace(self.choice, logarithmic=not self.choice.logarithmic))
+            return
         names = VIEWS[self.choice.pane]
         self.choose(self.choice.with_view(names[(names.index(self.choice.view) + 1) % len(names)]))
 
     def action_toggle_names(self) -> None:
-        """Put variants together or apart."""
+        """Put variants together or apart; of the roofline, go to the next way to put rows together."""
+        if self.choice.pane == "roofline":
+            folds = list(Fold)
+            self.choose(replace(self.choice, fold=folds[(folds.index(self.choice.fold) + 1) % len(folds)]))
+            return
         self.choose(replace(self.choice, exact=not self.choice.exact))
 
     def action_choose_window(self) -> None:
@@ -173,6 +192,89 @@ class TraceActs(PlaceScreen):
         self.app.push_screen(
             FormDialog("Window and filters of the ranking", OPTIONS, command, self.choice.option_values()), take
         )
+
+    # The roofline
+
+    def action_follow_row(self) -> None:
+        """Go from a row of the roofline to its kernels, or from a kernel to its row."""
+        place, prepared = self.current_place(), self.prepared
+        if place is None or prepared is None:
+            return
+        if self.choice.pane == "roofline":
+            row = prepared.rooflines[listing_name(self.choice)][place]
+            if not row.kernels:
+                self.say("no kernels are known of this row")
+                return
+            kernel = row.kernels[0].name
+            self.wanted = lambda answer: kernel if "exact" in answer.listings else None
+            self._show_pane(replace(self.choice, pane="kernels", exact=True))
+            return
+        listing = prepared.listings[listing_name(self.choice)]
+        name = listing.rows[place].key
+        fold = Fold.none
+        key = listing_key("all" if self.choice.stage is None else self.choice.stage.value, fold)
+        self.wanted = lambda answer: row_key_of_kernel(answer, key, name)
+        self._show_pane(replace(self.choice, pane="roofline", fold=fold))
+
+    def _show_pane(self, choice: TraceChoice) -> None:
+        self.panes.show(choice.pane)
+        self.panes.focus_pane()
+        self.choose(choice)
+
+    def action_choose_ceilings(self) -> None:
+        """Ask for the ceilings that the rows are compared with."""
+        from magpie_tui.traces.roofline.ceilings import ceilings_for, devices
+        from magpie_tui.tui.dialogs.ask import AskDialog
+
+        names = ", ".join(device.name for device in devices()[:8])
+        note = f"{names} ... (:achievable, :measured), or a JSON file in TraceLens' form; empty: those of the device"
+
+        def take(text: str | None) -> None:
+            if text is not None:
+                self.choose(replace(self.choice, arch=text.strip() or None))
+
+        def check(text: str) -> object:
+            return ceilings_for(text.strip()) if text.strip() else None
+
+        self.app.push_screen(AskDialog("Ceilings", self.choice.arch or "", note=note, check=check), take)
+
+    def action_export_tuning_list(self) -> None:
+        """Ask for a file for the shapes of products and mixtures of experts."""
+        from magpie_tui.tui.dialogs.ask import AskDialog
+
+        note = "CSV: sizes, types, calls, time and what is to be won of each shape, for a tuner of GEMM or MoE kernels"
+        suggestion = str(self.magpie.root / "tuning-list.csv")
+        self.app.push_screen(AskDialog("Write the shapes to tune", suggestion, note=note), self._write_tuning_list)
+
+    def _write_tuning_list(self, text: str | None) -> None:
+        from magpie_tui.traces.roofline.tuning import tuning_csv, tuning_list
+
+        prepared = self.prepared
+        if not text or prepared is None:
+            return
+        stage = "all" if self.choice.stage is None else self.choice.stage.value
+        entries = tuning_list(prepared.rooflines.get(listing_key(stage, Fold.none), ()))
+        path = Path(text).expanduser().absolute()
+        try:
+            write_text(path, tuning_csv(entries) + "\n")
+        except MagpieTuiError as error:
+            self.magpie.show_error("write the shapes to tune", error)
+            return
+        self.say(f"{len(entries)} shapes were written to {printable(path)}")
+
+    def action_compare(self) -> None:
+        """Ask for another trace and compare it with this one."""
+        from magpie_tui.tui.dialogs.ask import AskDialog
+        from magpie_tui.tui.screens.trace_list import check_trace_path
+
+        def take(text: str | None) -> None:
+            from magpie_tui.tui.screens.trace_compare import TraceDiffScreen
+
+            if text is not None:
+                self.app.push_screen(TraceDiffScreen(self.choice.root, check_trace_path(text)))
+
+        note = "a trace file, a directory of traces or a workspace; this one is A, that one is B"
+        self.app.push_screen(AskDialog("Compare with", note=note, check=check_trace_path), take)
 
     # One row
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.analysis import KernelReport
 from magpie_tui.traces.collective_analysis import CollectiveReport
+from magpie_tui.traces.operators.roofline_report import RooflineReport, SortBy, roofline_json
 from magpie_tui.traces.stage_analysis import TimeReport
-from magpie_tui.tui.screens.trace_query import ROWS_SHOWN, Answer
+from magpie_tui.tui.screens.trace_query import ROWS_SHOWN, Answer, ComparedTraces
 from magpie_tui.tui.screens.trace_tables import Listing, listing_of
 from magpie_tui.tui.widgets.plot import Series, thin_out
 
 if TYPE_CHECKING:
     from magpie_tui.traces.quality import Quality
     from magpie_tui.traces.ranking import NameStatistics, RankedKernel
+    from magpie_tui.traces.roofline.rows import RooflineRow
+    from magpie_tui.traces.stage_names import Stage
     from magpie_tui.traces.stages import StepFacts
     from magpie_tui.tui.widgets.table_filter import Scalar
 
 PLOT_COLUMNS = 1_000
-Report = KernelReport | TimeReport | CollectiveReport
+Report = KernelReport | TimeReport | CollectiveReport | RooflineReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,14 @@ class Prepared:
         listings: By the words of ``--view``; the ranking has ``kernels`` and ``exact``.
         left_out: Rows that the app does not hold.
         series: Time of each step, for the plot.
+        rooflines: Rows behind the listings of a roofline.
     """
 
     report: Report
     listings: Mapping[str, Listing]
     left_out: int = 0
     series: tuple[Series, ...] = ()
+    rooflines: Mapping[str, tuple[RooflineRow, ...]] = field(default_factory=dict)
 
 
 def prepare(answer: Answer) -> Prepared:
@@ -44,6 +49,12 @@ def prepare(answer: Answer) -> Prepared:
     report = answer.report
     if isinstance(report, KernelReport):
         return Prepared(report, _kernel_listings(report))
+    if isinstance(report, RooflineReport):
+        from magpie_tui.tui.screens.trace_roofline import roofline_listings
+
+        listed, rows = roofline_listings(report)
+        return Prepared(report, listed, rooflines=rows)
+    assert not isinstance(report, ComparedTraces)
     if isinstance(report, CollectiveReport):
         from magpie_tui.traces.collective_listings import list_rows, rank_rows, total_rows
 
@@ -145,8 +156,11 @@ def _exact_values(item: NameStatistics, busy_us: float, window_us: float | None)
     )
 
 
-def json_of(prepared: Prepared, pane: str) -> object:
+def json_of(prepared: Prepared, pane: str, stage: Stage | None = None) -> object:
     """Return what the command of a pane prints with ``--json``.
+
+    Args:
+        stage: The one stage that is shown of a roofline, which holds all.
 
     Raises:
         UserInputError: The app does not hold all rows.
@@ -159,6 +173,8 @@ def json_of(prepared: Prepared, pane: str) -> object:
             f"{prepared.left_out:,} rows more than a screen holds ({ROWS_SHOWN:,})",
             hint="Y copies the command; with --json it prints all of them",
         )
+    if isinstance(report, RooflineReport):
+        return roofline_json(report, () if stage is None else (stage,), SortBy.win)
     if isinstance(report, KernelReport):
         from magpie_tui.traces.report import kernels_json
 
@@ -176,6 +192,8 @@ def qualities_of(report: Report) -> list[Quality]:
     """Return the balances of the files that a report rests on."""
     if isinstance(report, KernelReport):
         return list(report.qualities)
+    if isinstance(report, RooflineReport):
+        return [] if report.rank.quality is None else [report.rank.quality]
     ranks = report.reports if isinstance(report, CollectiveReport) else [rank.report for rank in report.ranks]
     return [rank.quality for rank in ranks if rank.quality is not None]
 

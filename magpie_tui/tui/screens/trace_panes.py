@@ -14,6 +14,8 @@ from magpie_tui.basics.text import plural
 from magpie_tui.traces.analysis import KernelReport
 from magpie_tui.traces.collective_analysis import CollectiveReport
 from magpie_tui.traces.listings import exact_kernels
+from magpie_tui.traces.operators.listings import roofline_columns
+from magpie_tui.traces.operators.roofline_report import RooflineReport
 from magpie_tui.traces.stage_analysis import TimeReport
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.tui.screens.trace_answer import Prepared, json_of, more_than_shown
@@ -27,7 +29,16 @@ from magpie_tui.tui.screens.trace_detail import (
     total_lines,
     us,
 )
-from magpie_tui.tui.screens.trace_tables import Listing, ListingSource
+from magpie_tui.tui.screens.trace_roofline import (
+    RooflineSource,
+    draw_roof,
+    draw_share,
+    listing_key,
+    roofline_lines,
+    roofline_note,
+    row_title,
+)
+from magpie_tui.tui.screens.trace_tables import Listing, ListingSource, listing_of
 from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.plot import MARKERS, Plot, Series, line_plot
 from magpie_tui.tui.widgets.side_by_side import SideBySide
@@ -37,16 +48,19 @@ from magpie_tui.tui.widgets.text_lines import TextLines
 
 if TYPE_CHECKING:
     from magpie_tui.traces.gaps import Gap
+    from magpie_tui.traces.roofline.rows import RooflineStage
     from magpie_tui.traces.stages import StepFacts
     from magpie_tui.tui.screens.trace_state import TraceChoice
 
 EMPTY_TEXTS = {
     "kernels": "no kernels here\n\n] goes to another stage, w widens the window or changes the filters",
+    "roofline": "no device work in this stage\n\n] goes to another stage",
     "steps": "no steps in this trace\n\nprofile an engine that labels its steps (vLLM, SGLang, Atom)",
     "gaps": "no gaps between two pieces of work",
     "collectives": "no collectives in these traces",
 }
 EMPTY = Listing((Column(""),), (), (1,))
+EMPTY_ROOFLINE = listing_of((roofline_columns(), []))
 LOG_FROM = 10.0
 """Steps whose longest takes so many times the shortest are drawn on a logarithmic axis."""
 
@@ -72,11 +86,25 @@ class ListingPane(SideBySide):
         if self.query(TablePane):
             return
         plots = [Plot(draw_steps)] if self.pane_name == "steps" else []
+        if self.pane_name == "roofline":
+            plots = [Plot(draw_share, id="share"), Plot(draw_roof, id="roof")]
+            for plot in plots:
+                plot.display = False
         name = f"trace-{self.pane_name}"
+        row = TextLines(classes="row")
+        widgets = [*plots, row] if self.pane_name == "roofline" else [row, *plots]
         await self.mount(
             TablePane(ListingSource(EMPTY), name=name, empty_text=EMPTY_TEXTS[self.pane_name]),
-            Vertical(RuleRow(), TextLines(classes="row"), *plots, classes="row-side"),
+            Vertical(RuleRow(), *widgets, classes="row-side"),
         )
+
+    def show_roofline(self, series: Sequence[Series], *, logarithmic: bool, shown: bool) -> None:
+        """Show the plot of a roofline beside the row, where there is room for both."""
+        self.query_one(".row-side").set_class(not shown, "-plain")
+        for plot in self.query(Plot):
+            plot.display = shown and (plot.id == "roof") is logarithmic
+            if plot.display:
+                plot.show_series(series)
 
     def show_side(self, shown: bool) -> None:
         """Show what belongs to the row under the cursor; without rows the table has all the room."""
@@ -84,6 +112,8 @@ class ListingPane(SideBySide):
 
     def show_plot(self, shown: bool) -> None:
         """Show the plot of steps instead of the row."""
+        if self.pane_name == "roofline":
+            return
         for plot in self.query(Plot):
             plot.display = shown
         self.query_one(".row", TextLines).display = not shown
@@ -93,6 +123,8 @@ def listing_name(choice: TraceChoice) -> str:
     """Return which listing of a report the pane shows."""
     if choice.pane == "kernels":
         return "exact" if choice.exact else "kernels"
+    if choice.pane == "roofline":
+        return listing_key("all" if choice.stage is None else choice.stage.value, choice.fold)
     return choice.view
 
 
@@ -103,6 +135,13 @@ def source_of(choice: TraceChoice, prepared: Prepared, width: int, *, ascii_only
         width: Cells of the table.
     """
     name = listing_name(choice)
+    if choice.pane == "roofline":
+        return RooflineSource(
+            prepared.listings.get(name, EMPTY_ROOFLINE),
+            bars={"pct_of_ceiling": 5},
+            ascii_only=ascii_only,
+            to_json=lambda: json_of(prepared, choice.pane, choice.stage),
+        )
     bars: dict[str, int] = {}
     if choice.pane == "kernels":
         bars = {"busy_pct": 10, "window_pct": 6} if width >= 100 else {"busy_pct": 5}
@@ -135,6 +174,9 @@ def detail_of(
         whole: With exact names, however long they are.
     """
     report, name = prepared.report, listing_name(choice)
+    if isinstance(report, RooflineReport):
+        row = prepared.rooflines[name][place]
+        return row_title(row, place), roofline_lines(row, stage_shown(choice, report), width, whole=whole)
     listing = prepared.listings[name]
     if isinstance(report, KernelReport):
         if name == "exact":
@@ -152,6 +194,11 @@ def detail_of(
         matched = report.matching.matched[place]
         return matched.collective_id, matched_lines(matched, width, ascii_only=ascii_only)
     return "", row_lines(listing, place, width)
+
+
+def stage_shown(choice: TraceChoice, report: RooflineReport) -> RooflineStage | None:
+    """Return the stage of the roofline that is shown."""
+    return report.stage(choice.stage)
 
 
 def largest_gaps(report: TimeReport) -> list[Gap]:
@@ -196,6 +243,8 @@ def stage_of_row(prepared: Prepared, place: int) -> Stage | None:
 def note_of(choice: TraceChoice, prepared: Prepared) -> str:
     """Return what stands at the right of the rule with the panes."""
     report = prepared.report
+    if isinstance(report, RooflineReport):
+        return roofline_note(stage_shown(choice, report))
     parts = [f"view {choice.view}"] if choice.view else []
     if isinstance(report, KernelReport):
         count = len(prepared.listings[listing_name(choice)].rows)

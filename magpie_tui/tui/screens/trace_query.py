@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from magpie_tui.traces.selection import Selection
+from magpie_tui.traces.stage_names import Stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
 
     from magpie_tui.traces.analysis import KernelReport
     from magpie_tui.traces.collective_analysis import CollectiveReport
+    from magpie_tui.traces.diff import TraceDiff
     from magpie_tui.traces.discover import TraceSet
     from magpie_tui.traces.each import Reading as TraceReading
+    from magpie_tui.traces.operators.roofline_report import RooflineReport
     from magpie_tui.traces.stage_analysis import TimeReport
-    from magpie_tui.traces.stage_names import Stage
 
-QueryKind = Literal["kernels", "stages", "gaps", "collectives"]
+QueryKind = Literal["kernels", "stages", "gaps", "collectives", "roofline", "diff"]
 GAPS_SHOWN = 200
 ROWS_SHOWN = 5_000
 """Steps, and single collectives, that the app takes; the command prints all of them."""
@@ -35,6 +37,8 @@ class TraceQuery:
         stages: Only the work of steps of these stages; empty for everything.
         selection: Window and filters of ``kernels``.
         salvage: Use what stands before a cut or damage.
+        arch: Ceilings of ``roofline``; None takes those of the device.
+        other: Trace that ``diff`` compares with.
     """
 
     root: Path
@@ -42,6 +46,8 @@ class TraceQuery:
     stages: tuple[Stage, ...] = ()
     selection: Selection = field(default_factory=Selection)
     salvage: bool = False
+    arch: str | None = None
+    other: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,26 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedTraces:
+    """Two runs side by side.
+
+    Attributes:
+        before, after: What was compared with, and what is compared.
+        stages: Stages that either has.
+    """
+
+    before: Path
+    after: Path
+    difference: TraceDiff
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A report, and how many rows of it were left out because there are too many for a screen."""
 
     number: int
-    report: KernelReport | TimeReport | CollectiveReport
+    report: KernelReport | TimeReport | CollectiveReport | RooflineReport | ComparedTraces
     left_out: int = 0
 
 
@@ -92,6 +113,10 @@ def answer(query: TraceQuery, number: int, reading: TraceReading) -> Answer:
     traces = find_traces(query.root)
     if query.kind == "kernels":
         return Answer(number, _kernels(query, traces, reading))
+    if query.kind == "roofline":
+        return Answer(number, _roofline(query, traces, reading))
+    if query.kind == "diff":
+        return Answer(number, _compared(query, traces, reading))
     if query.kind == "collectives":
         return _collectives(query, number, traces, reading)
     return _times(query, number, traces, reading)
@@ -115,6 +140,36 @@ def _kernels(query: TraceQuery, traces: TraceSet, reading: TraceReading) -> Kern
     most = max(query.selection.top_k, len(report.ranking.kernels), len(report.gap.kernels))
     selection = replace(query.selection, top_k=most)
     return replace(report, ranks=tuple(ranks), selection=selection, gap=replace(report.gap, selection=selection))
+
+
+def _roofline(query: TraceQuery, traces: TraceSet, reading: TraceReading) -> RooflineReport:
+    from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
+
+    return analyze_roofline(traces, reading, RooflineRequest(query.arch))
+
+
+def _compared(query: TraceQuery, traces: TraceSet, reading: TraceReading) -> ComparedTraces:
+    from magpie_tui.traces.analysis import analyze_kernels
+    from magpie_tui.traces.diff import compare_traces
+    from magpie_tui.traces.discover import find_traces
+
+    assert query.other is not None
+    before, after = (
+        analyze_kernels(
+            found,
+            Selection(),
+            salvage=query.salvage,
+            progress=reading.progress,
+            cancelled=reading.cancelled,
+            stages=query.stages,
+            timeline=True,
+        )
+        for found in (traces, find_traces(query.other))
+    )
+    ranks = [rank for report in (before, after) for rank in report.ranks if rank.stages is not None]
+    names = {fact.stage for rank in ranks for fact in (rank.stages.stages if rank.stages is not None else ())}
+    stages = tuple(stage for stage in Stage if stage in names)
+    return ComparedTraces(query.root, query.other, compare_traces(before, after), stages)
 
 
 def _collectives(query: TraceQuery, number: int, traces: TraceSet, reading: TraceReading) -> Answer:

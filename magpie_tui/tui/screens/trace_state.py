@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.basics.options import OptionSpec, OptionValue, Values, command_words, parse_option
+from magpie_tui.traces.roofline.folding import Fold
 from magpie_tui.traces.selection import DEFAULT_CATEGORIES, DEFAULT_IGNORED, Selection
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.tui.screens.trace_query import GAPS_SHOWN, QueryKind, TraceQuery
@@ -14,7 +15,7 @@ from magpie_tui.tui.screens.trace_query import GAPS_SHOWN, QueryKind, TraceQuery
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PANES = ("summary", "kernels", "steps", "gaps")
+PANES = ("summary", "kernels", "roofline", "steps", "gaps")
 SEVERAL_RANKS_PANES = (*PANES, "collectives")
 VIEWS = {
     "steps": ("steps", "stages", "windows", "timeline"),
@@ -25,11 +26,12 @@ VIEWS = {
 KINDS: dict[str, QueryKind] = {
     "summary": "kernels",
     "kernels": "kernels",
+    "roofline": "roofline",
     "steps": "stages",
     "gaps": "gaps",
     "collectives": "collectives",
 }
-COMMANDS = {"summary": "summary", "kernels": "kernels", "steps": "stages", "gaps": "gaps", "collectives": "collectives"}
+COMMANDS = {**KINDS, "summary": "summary"}
 DEFAULT_TOP_K = 20
 
 SALVAGE = OptionSpec(
@@ -67,6 +69,9 @@ class TraceChoice:
         exact: Variants apart, under their exact names.
         selection: Window and filters of the ranking.
         salvage: Use what stands before a cut or damage.
+        fold: What shares a row of the roofline.
+        arch: Ceilings of the roofline; None takes those of the device.
+        logarithmic: Draw the roofline in its classical form.
     """
 
     root: Path
@@ -77,6 +82,9 @@ class TraceChoice:
     exact: bool = False
     selection: Selection = field(default_factory=Selection)
     salvage: bool = False
+    fold: Fold = Fold.short
+    arch: str | None = None
+    logarithmic: bool = False
 
     @property
     def view(self) -> str:
@@ -97,6 +105,8 @@ class TraceChoice:
     def query(self) -> TraceQuery:
         """The question to which the pane is the answer."""
         kind = KINDS[self.pane]
+        if kind == "roofline":
+            return TraceQuery(self.place, kind, salvage=self.salvage, arch=self.arch)
         stages = () if self.stage is None else (self.stage,)
         selection = self.selection if self.pane == "kernels" else Selection()
         return TraceQuery(self.place, kind, stages, selection, self.salvage)
@@ -162,6 +172,10 @@ def command_of(choice: TraceChoice, kernels: int = 0, gaps: int = 0) -> Sequence
             words.append("--exact")
         values = {**choice.option_values(), "salvage": False}
         words += command_words(OPTIONS, values, ())
+    if choice.pane == "roofline":
+        words += ["--arch", choice.arch] if choice.arch else []
+        words += ["--sort", "win"]
+        words += ["--fold", choice.fold.value] if choice.fold is not Fold.none else []
     if choice.pane == "gaps" and gaps > DEFAULT_TOP_K:
         words += ["--top-k", str(GAPS_SHOWN)]
     if choice.salvage:

@@ -1,9 +1,10 @@
-"""One trace: its summary, kernels, steps, gaps and collectives."""
+"""One trace: its summary, kernels, roofline, steps, gaps and collectives."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +16,7 @@ from textual.widgets import Static
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import printable
 from magpie_tui.traces.analysis import KernelReport
+from magpie_tui.traces.operators.roofline_report import RooflineReport
 from magpie_tui.traces.stage_analysis import TimeReport
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.tui.actions import bindings_for
@@ -31,6 +33,7 @@ from magpie_tui.tui.screens.trace_panes import (
 )
 from magpie_tui.tui.screens.trace_process import TraceProcess
 from magpie_tui.tui.screens.trace_query import Answer, Reading, Refusal, Reply, TraceQuery
+from magpie_tui.tui.screens.trace_roofline import plot_series, roofline_view
 from magpie_tui.tui.screens.trace_state import PANES, SEVERAL_RANKS_PANES, TraceChoice, command_of
 from magpie_tui.tui.screens.trace_summary import overview, summary_lines
 from magpie_tui.tui.screens.trace_words import choice_words, failure_text, reading_text
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 
 MOST_REMEMBERED = 24
 """Answers kept, so that going back to a stage or rank needs no reading."""
+PLOT_FROM = (96, 28)
+"""Columns and rows of the terminal from which a roofline has room for its plot."""
 MakeProcess = Callable[[Callable[[Reply], None]], TraceProcess]
 QUIET_S = 0.25
 """An answer that comes sooner replaces what is shown without a word."""
@@ -70,6 +75,9 @@ class TraceViewScreen(TraceActs):
         "summary: which files, what was repaired or dropped, and which numbers that touches.\n"
         "kernels: self time is clipped and shared out between streams, so that the shares add up to the busy time. z "
         "puts variants of a kernel apart, enter shows all of a row, w chooses window and filters.\n"
+        "roofline: operators with their distance to the ceilings of the device, most time to be won first. z folds "
+        "rows (short ones at first), v draws the classical form, b goes to the kernels behind a row and back, T "
+        "writes the shapes as a list to tune, m chooses other ceilings.\n\n"
         "steps, gaps, collectives: v goes through the listings of the pane.\n\n"
         "i says how the number under the cursor came about. Everything shown can be copied, exported and printed by "
         "the command in the last row but one. Reading goes on in a process of its own; esc stops it."
@@ -96,6 +104,7 @@ class TraceViewScreen(TraceActs):
         self._asked: TraceQuery | None = None
         self._asked_at = 0.0
         self._progress: Reading | None = None
+        self._laid_out_for = 0
         self._sources: dict[str, tuple[Prepared, str, int]] = {}
 
     def compose_content(self) -> ComposeResult:
@@ -336,12 +345,21 @@ class TraceViewScreen(TraceActs):
             same = before == {column.id for column in source.columns}
             fresh = default_view(source.columns)
             view = None if same else SavedView(fresh.columns, (), (), table.view.filter if len(before) > 1 else "")
+            if self.choice.pane == "roofline" and (not same or self._laid_out_for != width):
+                self._laid_out_for = width
+                view = replace(roofline_view(table_width), filter="" if view is None else view.filter)
             table.set_source(source, view)
             for plot in pane.query(Plot):
                 if name == "steps":
                     plot.show_series(prepared.series)
+        if self.wanted is not None:
+            key = self.wanted(prepared)
+            self.wanted = None
+            if key is None or not table.move_cursor_to_key(key):
+                self.say("its row is not in this listing")
         pane.show_plot(name == "steps")
-        pane.show_side(bool(prepared.listings[name].rows))
+        listing = prepared.listings.get(name)
+        pane.show_side(listing is not None and bool(listing.rows))
         self.panes.say("", note_of(self.choice, prepared))
         self.show_row()
 
@@ -362,18 +380,31 @@ class TraceViewScreen(TraceActs):
         lines, title, note = pane.query_one(".row", TextLines), "", ""
         if place is None:
             lines.set_lines([])
-        elif listing_name(self.choice) == "steps":
+        elif self.choice.pane == "steps" and listing_name(self.choice) == "steps":
             assert isinstance(prepared.report, TimeReport)
             step = step_of_row(prepared.report, place)
             title, note = "" if step is None else step_title(step), "device us over steps"
         else:
             width = self.app.size.width
             width = width * 2 // 5 - 4 if width >= WIDE else width - 1
+            if self.choice.pane == "roofline" and PLOT_FROM[0] <= self.app.size.width < WIDE:
+                width = self.app.size.width // 2 - 2
             title, made = detail_of(
                 self.choice, prepared, place, width, ascii_only=self.magpie.traits.ascii_only, whole=False
             )
             lines.set_lines(made)
+            self._show_plot(pane, prepared, place)
         pane.query_one(".row-side > RuleRow", RuleRow).show(title, note)
+
+    def _show_plot(self, pane: ListingPane, prepared: Prepared, place: int) -> None:
+        """Show where the rows of a roofline stand below their ceilings, where there is room."""
+        report, size = prepared.report, self.app.size
+        if not isinstance(report, RooflineReport):
+            return
+        rows = prepared.rooflines[listing_name(self.choice)]
+        series = plot_series(rows, place, report.ceilings, logarithmic=self.choice.logarithmic)
+        room = size.width >= PLOT_FROM[0] and size.height >= PLOT_FROM[1]
+        pane.show_roofline(series, logarithmic=self.choice.logarithmic, shown=room)
 
     @on(VirtualTable.RowHighlighted)
     def _cursor_moved(self, event: VirtualTable.RowHighlighted) -> None:

@@ -110,6 +110,8 @@ def why_lines(prepared: Prepared, view: str, listing: Listing, place: int, title
     cell = listing.rows[place].cells[index]
     lines = fact("value", f"{title} = {cell_text(cell)}", width, "bold")
     ranking = view in ("kernels", "exact")
+    if prepared.rooflines:
+        return lines + _roofline_lines(prepared, view, place, title, width)
     formula = KERNEL_FORMULAS[title] if ranking else SPECIAL.get((view, title), FORMULAS.get(title, "as recorded"))
     lines += fact("formula", formula, width)
     if cell is None:
@@ -119,6 +121,15 @@ def why_lines(prepared: Prepared, view: str, listing: Listing, place: int, title
     for number, text in enumerate(caveat_lines(prepared.report)):
         lines += fact("caveats" if number == 0 else "", text, width, "$warning")
     return lines
+
+
+def _roofline_lines(prepared: Prepared, view: str, place: int, title: str, width: int) -> list[Line]:
+    """Formula of a column of the roofline, and everything that went into the row."""
+    from magpie_tui.tui.screens.trace_roofline import COLUMN_FORMULAS, roofline_lines
+
+    row = prepared.rooflines[view][place]
+    lines = fact("formula", COLUMN_FORMULAS.get(title, "as recorded"), width)
+    return [*lines, "", *roofline_lines(row, None, width, whole=True)]
 
 
 def _missing(prepared: Prepared, title: str) -> str:

@@ -11,6 +11,7 @@ from textual.content import Content
 from magpie_tui.basics.text import printable
 from magpie_tui.basics.units import format_bytes
 from magpie_tui.traces.discover import TraceFile
+from magpie_tui.traces.roofline.folding import Fold
 from magpie_tui.traces.selection import DEFAULT_CATEGORIES, DEFAULT_IGNORED
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from magpie_tui.tui.screens.trace_state import TraceChoice
 
 MOST_RANKS = 8
+_WHAT = {
+    "kernels": "kernels",
+    "stages": "steps",
+    "gaps": "gaps",
+    "collectives": "collectives",
+    "roofline": "operators",
+    "diff": "differences",
+}
 ESTIMATE_FROM_S = 2.0
 ESTIMATE_FROM_SHARE = 0.05
 
@@ -38,6 +47,10 @@ def choice_words(choice: TraceChoice, stages: Sequence[Stage], files: Sequence[T
     if choice.pane == "kernels":
         groups.append(_words("names", ["grouped", "exact"], "exact" if choice.exact else "grouped"))
         groups += [[("  ", ""), (text, "$foreground")] for text in selection_words(choice)]
+    if choice.pane == "roofline":
+        groups.append(_words("fold", [fold.value for fold in Fold], choice.fold.value))
+        if choice.arch:
+            groups.append([("  ", ""), (f"ceilings {printable(choice.arch)}", "$foreground")])
     if choice.salvage:
         groups.append([("  ", ""), ("salvaged", "$warning")])
     parts: list[tuple[str, str]] = []
@@ -72,7 +85,7 @@ def selection_words(choice: TraceChoice) -> list[str]:
 
 def reading_text(query: TraceQuery, progress: Reading | None, seconds: float) -> str:
     """Return how far the reading is; the time left is estimated once there is something to estimate it from."""
-    what = {"kernels": "kernels", "stages": "steps", "gaps": "gaps", "collectives": "collectives"}[query.kind]
+    what = _WHAT[query.kind]
     stages = ", ".join(stage.value for stage in query.stages)
     what = f"{what} of {stages}" if stages else what
     if progress is None:
