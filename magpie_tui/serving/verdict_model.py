@@ -100,6 +100,7 @@ class ServedRun:
         config: Effective settings by dotted key, to tell declared changes.
         profiled: A profiler was on, so its figures don't count.
         kernels: Of its traces, longest first; empty without traces.
+        throttled_share: Part of the readings in which a GPU was throttled; None without readings.
         notes: How figures of other programs were mapped.
     """
 
@@ -114,6 +115,7 @@ class ServedRun:
     config: Mapping[str, Fact] = field(default_factory=dict)
     profiled: bool = False
     kernels: tuple[KernelShare, ...] = ()
+    throttled_share: float | None = None
     notes: tuple[str, ...] = ()
 
 

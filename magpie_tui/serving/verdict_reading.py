@@ -16,7 +16,7 @@ from magpie_tui.serving.verdict_model import RULES, Arm, Fact, KernelShare, Pair
 from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.damage import Damaged, read_json_file, read_yaml_file
 from magpie_tui.workspaces.names import parse_workspace_name
-from magpie_tui.workspaces.values import as_list, as_mapping, as_number, as_text, as_texts, mapping_or_none
+from magpie_tui.workspaces.values import as_count, as_list, as_mapping, as_number, as_text, as_texts, mapping_or_none
 
 REPORT_NAME = "benchmark_report.json"
 RESULT_NAMES = ("inferencex_result.json", "inferencemax_result.json")
@@ -69,7 +69,14 @@ def read_run(workspace: Path) -> ServedRun:
         config=config,
         profiled=profiled,
         kernels=_kernels(report),
+        throttled_share=_throttled_share(as_mapping(serving.get("telemetry"))),
     )
+
+
+def _throttled_share(telemetry: Mapping[str, object]) -> float | None:
+    gpus = [as_mapping(item) for item in as_mapping(telemetry.get("gpus")).values()]
+    samples = sum(as_count(gpu.get("samples")) or 0 for gpu in gpus)
+    return sum(as_count(gpu.get("throttled_samples")) or 0 for gpu in gpus) / samples if samples else None
 
 
 def _fact(value: object) -> Fact:

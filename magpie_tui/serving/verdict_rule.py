@@ -53,6 +53,8 @@ from magpie_tui.statistics.verdicts import (
 )
 
 CONFIDENCE = 0.95
+THROTTLE_TOLERANCE = 0.05
+"""Shares of throttled readings of a pair may differ by so much."""
 _SIGNIFICANT = 0.05
 
 
@@ -345,6 +347,10 @@ def _invalid_runs(pairs: Sequence[Pair]) -> list[str]:
             elif run.status != "ok":
                 reason = run.reasons[0] if run.reasons else "no reason is given"
                 found.append(f"pair {pair.number}, {arm}: the run is {run.status}: {reason}")
+        shares = (pair.a.throttled_share, pair.b.throttled_share)
+        if None not in shares and abs((shares[0] or 0.0) - (shares[1] or 0.0)) > THROTTLE_TOLERANCE:
+            shown = " and ".join(format_percent(share, digits=0) for share in shares)
+            found.append(f"pair {pair.number}: GPUs were throttled in {shown} of the readings of A and B")
     return found
 
 

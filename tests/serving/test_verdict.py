@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,14 @@ def test_a_run_that_does_not_count_makes_it_invalid() -> None:
     assert verdict.word == "invalid" and "the client used 95% of a core" in verdict.sentence
     assert _word(steady_pairs(0.03, profiled=True)) == "invalid"
     assert _word([]) == "invalid"
+    hot = decide(Question(planned=8), steady_pairs(0.03, throttled_share=0.3), interleaved=True)
+    assert hot.word == "improved", "where one arm has no readings nothing can be compared"
+    cool = [
+        Pair(pair.number, replace(pair.a, throttled_share=0.0), pair.b, pair.first)
+        for pair in steady_pairs(0.03, throttled_share=0.3)
+    ]
+    hot = decide(Question(planned=8), cool, interleaved=True)
+    assert hot.word == "invalid" and "throttled in 0 % and 30 % of the readings of A and B" in hot.sentence
 
 
 def test_a_kernel_change_has_to_be_seen_in_use() -> None:
