@@ -118,6 +118,19 @@ def test_list_empty(
 
 
 @sizes
+def test_detail_error(snap_compare: SnapCompare, root: Path, size: tuple[int, int]) -> None:
+    write_configs(root)
+
+    async def act(pilot: Pilot[None]) -> None:
+        await open_configs(pilot, root, "a.yaml")
+        (root / "a.yaml").unlink()
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: "a.yaml" in screen_text(pilot) and "No such file" in screen_text(pilot), "why")
+
+    shoot(snap_compare, size, act)
+
+
+@sizes
 def test_list_loading(
     snap_compare: SnapCompare, root: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:

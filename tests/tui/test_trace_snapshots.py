@@ -69,6 +69,37 @@ def test_list(snap_compare: SnapCompare, count: int, size: tuple[int, int], monk
 
 
 @sizes
+def test_list_loading(snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_module.TraceScreen, "_search", lambda _screen: None)
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await wait_ready(pilot)
+        await pilot.press("3")
+        await wait_until(pilot, lambda: "looking for traces" in screen_text(pilot), "the words")
+
+    world = World()
+    world.workspaces = []
+    assert snap_compare(world.app(), terminal_size=size, run_before=prepare)
+
+
+@sizes
+def test_list_error(snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    note = "/data/qwen3-8b-decode was not searched: Permission denied"
+    monkeypatch.setattr(trace_module, "search", lambda *_arguments: FoundTraces((), (note,)))
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await wait_ready(pilot)
+        await pilot.press("3")
+        await wait_until(pilot, lambda: "looking for traces" not in screen_text(pilot), "the list")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+    world = World()
+    world.workspaces = []
+    assert snap_compare(world.app(), terminal_size=size, run_before=prepare)
+
+
+@sizes
 @pytest.mark.parametrize("pane", ["summary", "kernels", "steps", "gaps", "collectives"])
 def test_two_ranks(snap_compare: SnapCompare, pane: str, size: tuple[int, int]) -> None:
     async def prepare(pilot: Pilot[None]) -> None:

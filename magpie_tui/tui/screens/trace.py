@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 EMPTY = (
     "no traces here\n\n"
-    "A benchmark with the torch profiler writes traces into its workspace (7  Configs: twin).\n"
+    "A benchmark with the torch profiler writes them into its workspace.\n"
+    "7  Configs  makes a profiled twin of a config (its pane twin)\n"
     "o  opens a trace file, a directory or a workspace anywhere"
 )
 

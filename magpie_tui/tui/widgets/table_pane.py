@@ -54,6 +54,7 @@ class TablePane(Vertical):
         self.table = VirtualTable(source, view=view, empty_text=empty_text)
         self.views = ViewStore(name)
         self._table_name = name
+        self._tells_counts = False
 
     def compose(self) -> ComposeResult:
         """The table, the filter row below it."""
@@ -89,10 +90,14 @@ class TablePane(Vertical):
     @on(VirtualTable.ViewChanged)
     def _tell_counts(self, event: VirtualTable.ViewChanged) -> None:
         hidden = event.total - event.shown
-        note = f"{event.shown:,} of {event.total:,} rows pass /{event.view.filter}" if event.view.filter else ""
+        note = (
+            f"{event.shown:,} of {event.total:,} rows pass /{event.view.filter}" if event.view.filter and hidden else ""
+        )
         stand = getattr(self.screen, "stand", None)
-        if stand is not None and (hidden or not note):
+        # What the screen itself lets stand there is not ours to take away.
+        if stand is not None and (note or self._tells_counts):
             stand(note)
+            self._tells_counts = bool(note)
 
     # Telling and copying
 
