@@ -65,18 +65,35 @@ def kernel(
     )
 
 
+def binary(registers: int, spills: int, occupancy: int) -> dict[str, object]:
+    """Return what a report says of a kernel's binary."""
+    facts = {"name": "paged_attention", "arch": "gfx942", "registers": registers, "spills": spills, "local_bytes": 0}
+    fits = {"shared_bytes": 16384, "occupancy": occupancy, "most_occupancy": 8, "source": "llvm-readelf --notes"}
+    return {"binary": [{**facts, **fits}]}
+
+
 def compare_report(*, winner: int | None = 1) -> CompareReport:
     """Return the comparison of five kernels: one faster, one undecided, one slower, one wrong."""
     shapes = [
         {"shape": "32 x 512", "share": 0.22, "baseline_us": 34.0, "median_us": 28.3, "ratio": 1.2, "ratio_low": 1.19,
-         "ratio_high": 1.21},
-        {"shape": "1 x 1,029", "share": 0.0, "baseline_us": 14.9, "median_us": None, "ratio": None},
+         "ratio_high": 1.21, "bytes": 67_700_000, "bytes_per_s": 2.39e12, "flops_per_s": 9.5e12},
+        {"shape": "32 x 1,029", "share": 0.78, "baseline_us": 59.1, "median_us": 48.0, "ratio": 1.231,
+         "ratio_low": 1.224, "ratio_high": 1.238, "bytes": 134_900_000, "bytes_per_s": 2.81e12, "flops_per_s": 1.1e13},
+        {"shape": "1 x 1,029", "share": None, "guard": True, "baseline_us": 14.9, "median_us": None, "ratio": None,
+         "reason": "no block was timed"},
     ]  # fmt: skip
+    profile = {
+        "success": True,
+        "profiler": "rocprof_compute",
+        "summary": {"HBM_Read_BW": {"value": 2810.5, "unit": "Gb/s"}, "L2_HitRate": {"value": 41.2, "unit": "Percent"}},
+        "kernels": [{"kernel_name": "paged_attention_ll4mi(float*)", "dispatch_count": 12,
+                     "duration_ns": {"avg": 48_000.0, "min": 47_800.0, "max": 48_400.0, "total": 576_000.0}}],
+    }  # fmt: skip
     first = Verdict("faster", 1.228, 1.222, 1.234, 0.95, 10) if winner else Verdict("equivalent", 1.0, 0.998, 1.002)
     kernels = (
-        kernel("base", 59.1),
-        kernel("A", 48.0, first, more={"shapes": shapes}),
-        kernel("B", 63.3, Verdict("slower", 0.934, 0.928, 0.94, 0.95, 10)),
+        kernel("base", 59.1, more=binary(88, 0, 5)),
+        kernel("A", 48.0, first, more={"shapes": shapes, "profile": profile} | binary(96, 0, 5)),
+        kernel("B", 63.3, Verdict("slower", 0.934, 0.928, 0.94, 0.95, 10), more=binary(128, 12, 4)),
         kernel("D", 58.9, Verdict("inconclusive", 1.004, 0.99, 1.018, 0.95, 10, more={"replicates_needed": 13})),
         kernel("gemm[m=16] x[/b]", None),
     )
@@ -87,6 +104,12 @@ def compare_report(*, winner: int | None = 1) -> CompareReport:
         "cache": "cold",
         "device": "GPU 3",
         "margin": {"value": 0.01, "floor": 0.01, "control_ratio": 1.003},
+        "ceilings": {
+            "name": "MI300X theoretical",
+            "bytes_per_s": 5.3e12,
+            "flops_per_s": {"matrix_bf16": 1.307e15},
+            "source": "data sheet",
+        },
     }
     return CompareReport(
         timestamp="20261202_093300",

@@ -248,7 +248,7 @@ def test_candidates(
 
 
 @sized
-@pytest.mark.parametrize("pane", ["gate", "samples", "diff", "build"])
+@pytest.mark.parametrize("pane", ["gate", "samples", "intervals", "counters", "diff", "build"])
 def test_panes_of_a_candidate(
     snap_compare: SnapCompare, pane: str, size: tuple[int, int], patched: Callable[[str], None]
 ) -> None:
