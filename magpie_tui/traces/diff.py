@@ -79,13 +79,13 @@ def compare_traces(a: KernelReport, b: KernelReport) -> TraceDiff:
     a_kernels = {kernel.name: kernel for kernel in a.ranking.kernels}
     b_kernels = {kernel.name: kernel for kernel in b.ranking.kernels}
     kernels = [
-        _difference(name, _kernel(a_kernels.get(name), a_unit), _kernel(b_kernels.get(name), b_unit))
+        difference(name, _kernel(a_kernels.get(name), a_unit), _kernel(b_kernels.get(name), b_unit))
         for name in dict.fromkeys([*a_kernels, *b_kernels])
     ]
     kernels.sort(key=lambda item: (-abs(item.delta_us), item.name))
     a_stages, b_stages = _stages(a), _stages(b)
     stages = [
-        _difference(stage.value, a_stages.get(stage), b_stages.get(stage))
+        difference(stage.value, a_stages.get(stage), b_stages.get(stage))
         for stage in Stage
         if stage in a_stages or stage in b_stages
     ]
@@ -148,7 +148,8 @@ def _mix(stages: Mapping[Stage, tuple[float, float]]) -> dict[Stage, float]:
     return {stage: round(steps / total, 3) for stage, (_span, steps) in stages.items()}
 
 
-def _difference(name: str, a: tuple[float, float] | None, b: tuple[float, float] | None) -> Difference:
+def difference(name: str, a: tuple[float, float] | None, b: tuple[float, float] | None) -> Difference:
+    """Compare time in µs and calls of one thing; None for what does not occur."""
     a_us, b_us = (None if a is None else a[0]), (None if b is None else b[0])
     delta = (b_us or 0.0) - (a_us or 0.0)
     ratio = b_us / a_us if a_us and b_us is not None else None

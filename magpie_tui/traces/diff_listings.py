@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.tables import Column
 from magpie_tui.traces.diff import Difference, TraceDiff
 from magpie_tui.traces.listings import digits
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.operators.difference import OperatorDifference
+
+_KERNELS_SHOWN = 3
 
 
 def difference_rows(result: TraceDiff, items: Sequence[Difference]) -> tuple[list[Column], list[list[object]]]:
@@ -32,6 +38,38 @@ def difference_rows(result: TraceDiff, items: Sequence[Difference]) -> tuple[lis
             digits(item.ratio, 3),
             digits(item.a_calls, 2),
             digits(item.b_calls, 2),
+        ]
+        for item in items
+    ]
+    return columns, rows
+
+
+def operator_rows(items: Sequence[OperatorDifference]) -> tuple[list[Column], list[list[object]]]:
+    """Columns and rows of operators (or modules), each with the kernels that changed most."""
+    columns = [
+        Column("stage"),
+        Column("module", shrink=True),
+        Column("operator", shrink=True),
+        Column("change"),
+        Column("A us", "right"),
+        Column("B us", "right"),
+        Column("B - A us", "right"),
+        Column("B / A", "right"),
+        Column("per"),
+        Column("kernels", shrink=True),
+    ]
+    rows: list[list[object]] = [
+        [
+            item.stage,
+            item.module,
+            item.operator.name,
+            item.operator.change.value,
+            digits(item.operator.a_us, 3),
+            digits(item.operator.b_us, 3),
+            digits(item.operator.delta_us, 3),
+            digits(item.operator.ratio, 3),
+            item.unit,
+            "; ".join(f"{kernel.name} {kernel.change.value}" for kernel in item.kernels[:_KERNELS_SHOWN]),
         ]
         for item in items
     ]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+CAPTURE_FOLDER = "capture_traces"
+"""Name of the folder beside a trace that upstream's profiler settings write captures to."""
 DETAILS_NAME = "execution_details.json"
 _DISPATCHES = ("launch", "memcpy", "memset")
 
@@ -54,6 +56,12 @@ class CaptureRoot:
     begin_ns: int
     end_ns: int
     dispatches: npt.NDArray[np.int64]
+
+
+def folder_beside(trace: Path) -> Path | None:
+    """Captures that lie beside a trace; None without any."""
+    folder = trace.parent / CAPTURE_FOLDER
+    return folder if folder.is_dir() and any(folder.glob("*.json*")) else None
 
 
 def capture_files(folder: Path) -> list[CaptureFile]:

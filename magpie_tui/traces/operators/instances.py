@@ -66,6 +66,15 @@ class Instances:
                 rows[mine] = np.array(tree.row, np.int64)[self.node[mine]]
         return rows
 
+    def work_of(self, members: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Device rows of these instances, one after the other."""
+        import numpy as np
+
+        count = (self.end - self.start)[members]
+        inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        work: npt.NDArray[np.int64] = self.forest.main.work[np.repeat(self.start[members], count) + inside]
+        return work
+
     def host_rows(self) -> npt.NDArray[np.int64]:
         """Row, in the trace itself, of each instance's call or of the graph launch that it belongs to."""
         import numpy as np

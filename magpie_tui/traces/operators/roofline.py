@@ -158,7 +158,7 @@ class _Drawing:
         unlinked = self._unlinked_of(stage, chosen)
         columns = self._forest.columns
         total = float(self._rows.time_us[mine].sum()) + float(columns.dur_ns[unlinked].sum()) / 1000
-        rows = [self._row(members, total) for members in _members(self._group[mine], mine)]
+        rows = [self._row(members, total) for members in members_of(self._group[mine], mine)]
         rows += self._bare_rows(unlinked, total)
         rows.sort(key=lambda row: (-row.time_us, row.name, row.shapes))
         work = np.concatenate([self._work_of(mine), unlinked])
@@ -251,7 +251,7 @@ class _Drawing:
             name = row.kernel or row.name
         recorded = row.recorded if guessed is None else None
         literals = recorded.literals if recorded is not None else ("", "", "", "")
-        kernels = self._kernels(members)
+        kernels = kernels_of(self._forest.columns, self._rows.instances.work_of(members))
         flops, size = _figure(rows.works, places, _flops), _figure(rows.works, places, _bytes)
         caveats = (first.caveats if first is not None else ()) + ((_INFERRED_CALL,) if inferred and not guessed else ())
         if first is not None and first.correction is not None:
@@ -323,21 +323,12 @@ class _Drawing:
         label = next((item.label for item in found if item.label is not None), None)
         return None if time is None or label is None or not mean else (label, time, 100 * time / mean)
 
-    def _kernels(self, members: npt.NDArray[np.int64]) -> tuple[RooflineKernel, ...]:
-        import numpy as np
-
-        instances, columns = self._rows.instances, self._forest.columns
-        count = (instances.end - instances.start)[members]
-        first = np.repeat(instances.start[members], count)
-        inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-        return _kernels_of(columns, self._forest.main.work[first + inside])
-
     def _bare_rows(self, rows: npt.NDArray[np.int64], total: float) -> list[RooflineRow]:
         columns = self._forest.columns
         found = []
-        for members in _members(columns.name[rows].astype("int64"), rows):
+        for members in members_of(columns.name[rows].astype("int64"), rows):
             time_us = float(columns.dur_ns[members].sum()) / 1000
-            kernels = _kernels_of(columns, members)
+            kernels = kernels_of(columns, members)
             found.append(
                 RooflineRow(
                     name=columns.name_of(int(members[0])),
@@ -362,7 +353,7 @@ def _misfits(rows: Sequence[RooflineRow]) -> tuple[str, ...]:
     return (f"{len(found)} rows ({share:.1%} of the time) pass their roof: model does not fit",) if found else ()
 
 
-def _members(group: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+def members_of(group: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
     """Places of each group."""
     import numpy as np
 
@@ -373,7 +364,8 @@ def _members(group: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> lis
     return np.split(places[order], limits[1:])
 
 
-def _kernels_of(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> tuple[RooflineKernel, ...]:
+def kernels_of(columns: TraceColumns, rows: npt.NDArray[np.int64]) -> tuple[RooflineKernel, ...]:
+    """Kernels of device events by name, most time first."""
     import numpy as np
 
     codes, place = np.unique(columns.name[rows], return_inverse=True)

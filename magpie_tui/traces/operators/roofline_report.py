@@ -17,6 +17,7 @@ from magpie_tui.traces.each import Reading, reporter
 from magpie_tui.traces.labels import StepLabel
 from magpie_tui.traces.links import link_device_work
 from magpie_tui.traces.load import load_columns
+from magpie_tui.traces.operators.capture_files import folder_beside
 from magpie_tui.traces.operators.roofline import Roofline, RooflineOptions, draw_roofline
 from magpie_tui.traces.operators.upstream_arch import UpstreamArch
 from magpie_tui.traces.operators.upstream_report import ReportOptions, UpstreamReport, upstream_report
@@ -28,9 +29,6 @@ from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.stages import assign_work
 from magpie_tui.traces.steps import find_steps, upstream_steps
 from magpie_tui.traces.work import trace_work
-
-CAPTURE_FOLDER = "capture_traces"
-"""Name of the folder beside a trace that upstream's profiler settings write captures to."""
 
 
 class ReportKind(str, Enum):
@@ -125,7 +123,7 @@ def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, reques
     )
     if measured is not None and ceilings is not None and ceilings.kind == MEASURED:
         measured = None
-    folder = request.capture_folder or _folder_beside(file.path)
+    folder = request.capture_folder or folder_beside(file.path)
     options = RooflineOptions(ceilings, measured, folder, request.stages)
     roofline = draw_roofline(columns, options, assignment)
     tables = table_options = None
@@ -171,11 +169,6 @@ def _ceilings(arch: str | None, metadata: Mapping[str, object], used: int | None
         return ceilings_for(arch)
     device = detect(metadata, used).device
     return device.ceilings[0] if device is not None and device.ceilings else None
-
-
-def _folder_beside(trace: Path) -> Path | None:
-    folder = trace.parent / CAPTURE_FOLDER
-    return folder if folder.is_dir() and any(folder.glob("*.json*")) else None
 
 
 def upstream_arch(ceilings: Ceilings) -> UpstreamArch:

@@ -14,7 +14,8 @@ from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.each import Reading
 from magpie_tui.traces.load import load_columns
-from magpie_tui.traces.operators.roofline_report import CAPTURE_FOLDER, upstream_arch
+from magpie_tui.traces.operators.capture_files import folder_beside
+from magpie_tui.traces.operators.roofline_report import upstream_arch
 from magpie_tui.traces.operators.upstream_arch import UpstreamArch
 from magpie_tui.traces.operators.upstream_report import (
     ReportOptions,
@@ -179,7 +180,7 @@ def _inference(workspace: Path, request: WorkspaceRequest, section: _Section) ->
     if trace is None:
         section.errors.append(f"Could not locate rank-0 trace for framework={request.framework} in {traces}")
         return
-    split, capture = traces / "trace_split", traces / CAPTURE_FOLDER
+    split = traces / "trace_split"
     output = workspace / "tracelens"
     section.values |= {
         "analysis_stages": [stage.value for stage in request.stages],
@@ -188,7 +189,7 @@ def _inference(workspace: Path, request: WorkspaceRequest, section: _Section) ->
         "split_dir": str(split),
         "rank0_trace": str(trace),
     }
-    folder = capture if capture.is_dir() and any(capture.glob("*.json*")) else None
+    folder = folder_beside(trace)
     if folder is not None:
         section.values["capture_folder"] = str(folder)
     plan, result = _split(trace, split, request)
