@@ -27,6 +27,7 @@ class Timing:
     scheduled_ns: int
     first_ns: int = 0
     last_ns: int = 0
+    ended_ns: int = 0
     tokens: int = 0
 
 
@@ -44,7 +45,8 @@ class _Reading:
             self.timing.last_ns = now_ns
 
     def end(self) -> None:
-        """Take the count of the usage."""
+        """The answer is over: take the count of the usage."""
+        self.timing.ended_ns = time.perf_counter_ns()
         usage = self.stream.usage
         self.timing.tokens = 0 if usage is None else usage.completion_tokens or 0
 
@@ -116,11 +118,13 @@ async def closed_loop(options: argparse.Namespace, ask: Any) -> list[Timing]:
     timings: list[Timing] = []
 
     async def slot(number: int) -> None:
+        free_ns = time.perf_counter_ns()
         while waiting:
             label = f"measuring-{waiting.popleft()}"
-            timing = Timing(label, time.perf_counter_ns())
+            timing = Timing(label, free_ns)
             timings.append(timing)
             await ask(number, label, _Reading(timing))
+            free_ns = timing.ended_ns
 
     await asyncio.gather(*(slot(number) for number in range(options.streams)))
     return timings
