@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.workspaces.benchmark import BenchmarkReport
+from magpie_tui.workspaces.comparability import obstacles
 from magpie_tui.workspaces.detail import WorkspaceDetail, show_workspace
 from magpie_tui.workspaces.headlines import median_us
 from magpie_tui.workspaces.kernel_state import KernelState
@@ -99,13 +100,14 @@ def compare_workspaces(a: Path, b: Path) -> WorkspaceDifference:
         if detail.report is None:
             reason = detail.damaged[0].text if detail.damaged else "it has no report"
             raise UserInputError(f"this workspace has no usable report: {reason}", path=detail.path)
-    differences = tuple(_differences(first, second))
+    incomparable = obstacles(first, second)
+    differences = tuple(_differences(first, second, comparable=not incomparable))
     return WorkspaceDifference(
         kind=first.summary.kind,
         a=first.path,
         b=second.path,
         differences=differences,
-        warnings=tuple(_warnings(first, second)),
+        warnings=(*_warnings(first, second), *(f"not comparable: {text}" for text in incomparable)),
     )
 
 
@@ -114,7 +116,7 @@ def _numbers(name: str, a: float | None, b: float | None, unit: str) -> Differen
     return Difference(name, a, b, unit, change)
 
 
-def _differences(first: WorkspaceDetail, second: WorkspaceDetail) -> Iterator[Difference]:
+def _differences(first: WorkspaceDetail, second: WorkspaceDetail, *, comparable: bool) -> Iterator[Difference]:
     a, b = first.report, second.report
     if isinstance(a, BenchmarkReport) and isinstance(b, BenchmarkReport):
         yield from _benchmark_differences(a, b)
@@ -130,7 +132,8 @@ def _differences(first: WorkspaceDetail, second: WorkspaceDetail) -> Iterator[Di
             None if state is None or not state.proved_correct else median_us(state) for state in (state_a, state_b)
         ]
         if times != [None, None]:
-            yield _numbers(f"{name}: median", times[0], times[1], "µs")
+            whole = _numbers(f"{name}: median", times[0], times[1], "µs")
+            yield whole if comparable else replace(whole, change=None)
 
 
 def _by_id(kernels: tuple[KernelState, ...]) -> dict[str, KernelState]:

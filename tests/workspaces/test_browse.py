@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -270,6 +271,29 @@ def test_kernels_are_matched_by_id_and_incorrect_ones_have_no_time(tmp_path: Pat
         ("fast: median", 0.0),
         ("wrong: state", None),
     ]
+
+
+def test_runs_with_another_quantity_shape_or_flag_are_not_comparable(tmp_path: Path) -> None:
+    timings = (
+        {"quantity": "device_time", "cache": "cold", "device": "NVIDIA H200"},
+        {"quantity": "call_time", "cache": "cold", "device": "NVIDIA H200"},
+    )
+    for number, timing in enumerate(timings):
+        workspace = tmp_path / f"compare_2026090{number + 1}_101600"
+        workspace.mkdir()
+        report = our_compare()
+        report.write(workspace)
+        written = json.loads((workspace / "compare_report.json").read_text())
+        written["magpie_tui"]["timing"] = timing
+        written["kernels"][0]["magpie_tui"]["timing"]["shapes"] = [{"shape": f"rows={number}"}]
+        put(workspace / "compare_report.json", written)
+        entry = {"kernel_id": "fast", "compiling_command": ["hipcc", f"-O{number}"]}
+        put(workspace / "record.json", {"schema_version": 1, "effective_config": {"kernels": [entry]}})
+    difference = compare_workspaces(tmp_path / "compare_20260901_101600", tmp_path / "compare_20260902_101600")
+    assert all(item.change is None for item in difference.differences)
+    told = " ".join(difference.warnings)
+    for part in ("what was timed differs: device_time and call_time", "rows=0 and rows=1", "hipcc, -O0"):
+        assert part in told
 
 
 def test_different_kinds_or_damaged_reports_are_refused(tmp_path: Path) -> None:
