@@ -183,7 +183,7 @@ class Smoke:
         whole = told["magpie_tui"]["timing"]
         shown = [whole.get(name) for name in ("quantity", "cache", "method", "reduction", "ended_by", "margin")]
         expect(whole["quantity"] == "device_time", f"{shown}, {(done.stdout + done.stderr)[-3000:]}")
-        text = json.dumps([kernel["magpie_tui"] for kernel in told["kernels"]])
+        text = json.dumps([kernel["magpie_tui"] for kernel in told["results"]["kernel_results"]])
         return f"exit {done.returncode}, {whole['elapsed_s']} s, {shown}\n{done.stdout[-1800:]}\n{text[:6000]}"
 
     def run(self) -> int:

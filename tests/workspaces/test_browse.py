@@ -285,7 +285,7 @@ def test_runs_with_another_quantity_shape_or_flag_are_not_comparable(tmp_path: P
         report.write(workspace)
         written = json.loads((workspace / "compare_report.json").read_text())
         written["magpie_tui"]["timing"] = timing
-        written["kernels"][0]["magpie_tui"]["timing"]["shapes"] = [{"shape": f"rows={number}"}]
+        written["results"]["kernel_results"][0]["magpie_tui"]["timing"]["shapes"] = [{"shape": f"rows={number}"}]
         put(workspace / "compare_report.json", written)
         entry = {"kernel_id": "fast", "compiling_command": ["hipcc", f"-O{number}"]}
         put(workspace / "record.json", {"schema_version": 1, "effective_config": {"kernels": [entry]}})
