@@ -28,6 +28,7 @@ COMMANDS: dict[str, LazyCommand] = {
     "benchmark": LazyCommand("magpie_tui.cli.benchmark", "Benchmark a served model, or analyze its traces.", _KERNELS),
     "experiment": LazyCommand("magpie_tui.cli.experiment", "Run two configs in turns and judge the gain.", _KERNELS),
     "verdict": LazyCommand("magpie_tui.cli.verdict", "Judge serving runs that are there already.", _KERNELS),
+    "campaign": LazyCommand("magpie_tui.cli.campaign", "Walk the nine steps to a judged gain.", _KERNELS),
     "config": LazyCommand("magpie_tui.cli.config", "Check, show, compare and copy configs.", _CONFIGS),
     "gpu-info": LazyCommand("magpie_tui.cli.gpu_info", "Show GPUs, compilers and profilers.", _CONFIGS),
     "trace": LazyCommand("magpie_tui.cli.trace", "Balance and kernel ranking of torch traces.", _RESULTS),

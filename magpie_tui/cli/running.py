@@ -51,7 +51,7 @@ def run_in_own_process(kind: str, label: str, output_dir: Path, work: Callable[[
     request = LaunchRequest(
         kind=kind,
         label=label,
-        command=(*_program(), *_without_detach(options.arguments)),
+        command=(*own_program(), *_without_detach(options.arguments)),
         output_dir=output_dir,
         cwd=Path.cwd(),
         env=_worker_environment(detach=options.detach),
@@ -62,7 +62,7 @@ def run_in_own_process(kind: str, label: str, output_dir: Path, work: Callable[[
     return _start_detached(request) if options.detach else _run_in_foreground(request)
 
 
-def _program() -> tuple[str, ...]:
+def own_program() -> tuple[str, ...]:
     """Return the command of this same program.
 
     ``-m`` would put the working directory, with whatever modules lie there, before the standard library; the installed

@@ -1,0 +1,118 @@
+"""What can be done next in a step: one command, or what a person has to decide."""
+
+from __future__ import annotations
+
+from magpie_tui.campaigns.findings import twin_workspace
+from magpie_tui.campaigns.inputs import changed, inputs_of
+from magpie_tui.campaigns.model import Action, Campaign, Link
+from magpie_tui.campaigns.steps import Step
+
+PROGRAM = "magpie-tui"
+
+
+def action_for(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    """Return the next action of a step that is neither settled nor blocked."""
+    return _ACTIONS[step.key](campaign, step, links)
+
+
+def _set(campaign: Campaign, what: str, text: str) -> Action:
+    return Action((PROGRAM, "campaign", "set", str(campaign.directory), *what.split()), text, person=True)
+
+
+def _baseline(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    config = campaign.files.get("baseline")
+    if config is None:
+        return _set(campaign, "--baseline FILE", "name the config of the clean baseline (config new lists some)")
+    command = (PROGRAM, "benchmark", "--benchmark-config", str(config), "--output-dir", _directory(campaign, step))
+    return Action(command, "measure the clean baseline")
+
+
+def _twin(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    config = campaign.files.get("profiled")
+    if config is None:
+        baseline = campaign.files.get("baseline")
+        if baseline is None:
+            return _set(campaign, "--profiled FILE", "name the config of the profiled twin")
+        command = (PROGRAM, "config", "twin", str(baseline), "-o", str(campaign.directory / "configs"))
+        return Action(command, "write the profiled twin of the baseline's config")
+    command = (PROGRAM, "benchmark", "--benchmark-config", str(config), "--output-dir", _directory(campaign, step))
+    return Action(command, "run the profiled twin")
+
+
+def _stages(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    workspace = twin_workspace(campaign)
+    tables = f"{workspace}/tracelens" if workspace else "DIR"
+    return Action(
+        (PROGRAM, "trace", "roofline", str(workspace), "--csv", tables), "split the trace into stages, with rooflines"
+    )
+
+
+def _kernels(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    return Action(
+        (PROGRAM, "campaign", "config", str(campaign.directory)),
+        "choose a kernel (recommend shows the evidence) and write its configs",
+        person=True,
+    )
+
+
+def _analyze(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    config = campaign.files.get("analyze")
+    if config is None:
+        return _set(campaign, "--analyze FILE", "name the config of the baseline kernel")
+    command = (PROGRAM, "analyze", "--kernel-config", str(config), "--output-dir", _directory(campaign, step))
+    return Action(command, "prove the baseline kernel correct and time it")
+
+
+def _candidates(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    current = {
+        link.label
+        for link in links
+        if not changed(link.inputs, inputs_of(campaign, step, {}, link.label)) or link.adopted
+    }
+    for label, config in campaign.candidates.items():
+        if label not in current:
+            directory = str(campaign.output_dir / f"candidate-{label}")
+            command = (PROGRAM, "analyze", "--kernel-config", str(config), "--output-dir", directory)
+            return Action(command, f"prove candidate {label} correct and time it")
+    return _set(campaign, "--candidate LABEL=FILE", "write a candidate and name its config")
+
+
+def _compare(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    config = campaign.files.get("compare")
+    if config is None:
+        return _set(campaign, "--compare FILE", "name the config with the baseline and its correct candidates")
+    command = (PROGRAM, "compare", "--kernel-config", str(config), "--baseline", "0")
+    return Action((*command, "--output-dir", _directory(campaign, step)), "compare the correct candidates")
+
+
+def _integrate(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    return _set(
+        campaign,
+        "--integration KIND=WHAT",
+        "install the winner so that both stay usable, and say how (patch, environment, wheel, image, or none)",
+    )
+
+
+def _judge(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
+    baseline, optimized = campaign.files.get("baseline"), campaign.files.get("optimized")
+    if baseline is None or optimized is None:
+        return _set(campaign, "--optimized FILE", "name the clean config that loads the winner")
+    command = (PROGRAM, "experiment", "-a", str(baseline), "-b", str(optimized))
+    return Action((*command, "--output-dir", _directory(campaign, step)), "repeat both in pairs and judge")
+
+
+def _directory(campaign: Campaign, step: Step) -> str:
+    return str(campaign.output_dir / (step.directory or step.key))
+
+
+_ACTIONS = {
+    "baseline": _baseline,
+    "twin": _twin,
+    "stages": _stages,
+    "kernels": _kernels,
+    "analyze": _analyze,
+    "candidates": _candidates,
+    "compare": _compare,
+    "integrate": _integrate,
+    "judge": _judge,
+}

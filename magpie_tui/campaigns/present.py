@@ -1,0 +1,44 @@
+"""A campaign as JSON; what the commands, the app and the MCP server show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from magpie_tui.campaigns.model import Campaign, StepView
+
+
+def campaign_json(campaign: Campaign, views: Sequence[StepView]) -> dict[str, object]:
+    """Return everything about a campaign; what there is not is null."""
+    goal = campaign.goal
+    return {
+        "name": campaign.name,
+        "directory": campaign.directory,
+        "template": campaign.template,
+        "created": campaign.created,
+        "output_dir": campaign.output_dir,
+        "goal": None
+        if goal is None
+        else {"metric": goal.metric, "gain_pct": goal.gain_pct, "guards": list(goal.guards)},
+        "files": dict(campaign.files),
+        "candidates": dict(campaign.candidates),
+        "steps": [step_json(view) for view in views],
+    }
+
+
+def step_json(view: StepView) -> dict[str, object]:
+    """Return one step."""
+    action = view.action
+    return {
+        "number": view.number,
+        "key": view.key,
+        "title": view.title,
+        "state": view.state.value,
+        "because": view.because or None,
+        "when": view.when,
+        "finding": view.finding,
+        "workspaces": [{"path": link.path, "label": link.label, "adopted": link.adopted} for link in view.workspaces],
+        "next": None
+        if action is None
+        else {"command": list(action.command), "text": action.text, "person": action.person},
+        "notes": [{"time": note.time, "text": note.text} for note in view.notes],
+    }

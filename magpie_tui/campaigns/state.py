@@ -1,0 +1,177 @@
+"""From links and decisions to what each step's state is: never stored, always derived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from magpie_tui.campaigns.actions import action_for
+from magpie_tui.campaigns.findings import decision_text, finding_of, stage_finding, twin_tables
+from magpie_tui.campaigns.inputs import changed, counting_links, inputs_of
+from magpie_tui.campaigns.model import Campaign, Link, StepState, StepView
+from magpie_tui.campaigns.steps import BY_KEY, STEPS, Step
+from magpie_tui.runs.model import Run
+from magpie_tui.workspaces.browse import summarize
+
+_SETTLED = frozenset({StepState.DONE, StepState.ADOPTED, StepState.SKIPPED})
+
+
+def view_campaign(campaign: Campaign, live: Sequence[Run] = ()) -> tuple[StepView, ...]:
+    """Derive all nine steps.
+
+    Args:
+        live: Runs that have not ended; one in a step's output directory makes the step ``running``.
+    """
+    tables = twin_tables(campaign)
+    views: dict[str, StepView] = {}
+    for step in STEPS:
+        views[step.key] = _view(campaign, step, tables, views, live)
+    return tuple(views.values())
+
+
+def step_directory(campaign: Campaign, step: Step, label: str | None = None) -> Path:
+    """Return the output directory of a step's runs, as the walkthrough names it."""
+    if step.key == "candidates":
+        return campaign.output_dir / f"candidate-{label or 'a'}"
+    return campaign.output_dir / (step.directory or step.key)
+
+
+def _view(
+    campaign: Campaign, step: Step, tables: Mapping[str, int], before: Mapping[str, StepView], live: Sequence[Run]
+) -> StepView:
+    record = campaign.step(step.key)
+    links = counting_links(record.links)
+    inputs = inputs_of(campaign, step, tables)
+    state, because = _state(campaign, step, tables, links, inputs, before)
+    running = _running(campaign, step, live)
+    if running and state is not StepState.SKIPPED:
+        state, because = StepState.RUNNING, running
+    when = links[-1].time if links else None
+    return StepView(
+        number=step.number,
+        key=step.key,
+        title=step.title,
+        state=state,
+        because=because,
+        when=when,
+        finding=_finding(campaign, step, tables, links),
+        workspaces=links,
+        action=None if state in _SETTLED or state is StepState.BLOCKED else action_for(campaign, step, links),
+        inputs=inputs,
+        notes=record.notes,
+    )
+
+
+def _state(
+    campaign: Campaign,
+    step: Step,
+    tables: Mapping[str, int],
+    links: tuple[Link, ...],
+    inputs: Mapping[str, str],
+    before: Mapping[str, StepView],
+) -> tuple[StepState, str]:
+    record = campaign.step(step.key)
+    if record.skipped is not None:
+        return StepState.SKIPPED, record.skipped
+    waiting = [before[need].number for need in step.needs if before[need].state not in {*_SETTLED, StepState.STALE}]
+    if not _has_result(step, links, record.decision, tables):
+        if waiting:
+            return StepState.BLOCKED, f"by {', '.join(map(str, waiting))}"
+        return StepState.NOT_STARTED, ""
+    stale = _stale_because(campaign, step, tables, links, inputs, before)
+    if stale:
+        return StepState.STALE, stale
+    failed = _failed_because(step, links)
+    if failed:
+        return StepState.FAILED, failed
+    missing = _missing_candidates(campaign, step, links)
+    if missing:
+        return StepState.NOT_STARTED, f"not analyzed yet: {', '.join(missing)}"
+    adopted = bool(links) and all(link.adopted for link in links)
+    return (StepState.ADOPTED if adopted else StepState.DONE), ""
+
+
+def _has_result(
+    step: Step, links: tuple[Link, ...], decision: Mapping[str, object] | None, tables: Mapping[str, int]
+) -> bool:
+    if step.key == "stages":
+        return bool(tables)
+    return bool(links) if step.workspace is not None else decision is not None
+
+
+def _stale_because(
+    campaign: Campaign,
+    step: Step,
+    tables: Mapping[str, int],
+    links: tuple[Link, ...],
+    inputs: Mapping[str, str],
+    before: Mapping[str, StepView],
+) -> str:
+    names: list[str] = []
+    if step.workspace is None:
+        names = changed(campaign.step(step.key).decided, inputs)
+    for link in links:
+        names += changed(link.inputs, inputs_of(campaign, step, tables, link.label))
+    if names:
+        return "changed: " + ", ".join(dict.fromkeys(_in_words(name) for name in names))
+    stale = [before[need].number for need in step.needs if before[need].state is StepState.STALE]
+    return f"rests on {', '.join(map(str, stale))}, which is stale" if stale else ""
+
+
+def _in_words(name: str) -> str:
+    kind, _, key = name.partition(" ")
+    if kind == "step" and key in BY_KEY:
+        return f"the result of {BY_KEY[key].number} {BY_KEY[key].title}"
+    return f"the config of {key}" if kind == "candidate" else f"the {key} config or its sources"
+
+
+def _failed_because(step: Step, links: tuple[Link, ...]) -> str:
+    """Why a step's result is no good. Candidates may fail: one that does not is enough."""
+    reasons = []
+    for link in links:
+        summary = summarize(link.path)
+        if summary is None:
+            reasons.append(f"{link.path} is no workspace any more")
+        elif summary.status not in {"ok", "unknown"}:
+            reasons.append(f"{link.label + ': ' if link.label else ''}{summary.status}: {summary.headline}")
+    if step.key == "candidates" and len(reasons) < len(links):
+        return ""
+    return "; ".join(reasons)
+
+
+def _missing_candidates(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> list[str]:
+    if step.key != "candidates":
+        return []
+    seen = {link.label for link in links}
+    return [label for label in campaign.candidates if label not in seen]
+
+
+def _running(campaign: Campaign, step: Step, live: Sequence[Run]) -> str:
+    if step.workspace is None:
+        return ""
+    labels: list[str | None] = [*campaign.candidates] if step.key == "candidates" else [None]
+    for run in live:
+        for label in labels:
+            if run.output_dir == step_directory(campaign, step, label):
+                return f"run {run.id}"
+    return ""
+
+
+def _finding(campaign: Campaign, step: Step, tables: Mapping[str, int], links: tuple[Link, ...]) -> str | None:
+    if step.key == "stages":
+        return stage_finding(campaign, tables)
+    if step.workspace is None:
+        return decision_text(step, campaign.step(step.key).decision)
+    return finding_of(links)
+
+
+def live_runs(campaign: Campaign) -> tuple[Run, ...]:
+    """Return the runs of the campaign's steps that have not ended."""
+    from magpie_tui.runs.store import list_runs
+
+    directories = []
+    for step in STEPS:
+        if step.workspace is not None:
+            labels: list[str | None] = [*campaign.candidates] if step.key == "candidates" else [None]
+            directories += [step_directory(campaign, step, label) for label in labels]
+    return tuple(run for run in list_runs([path for path in directories if path.is_dir()]) if not run.is_over)

@@ -1,0 +1,307 @@
+"""``magpie-tui campaign``: the nine steps, headless."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
+from magpie_tui.basics.text import printable
+from magpie_tui.cli.group import Command, group_app
+from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write, write_json
+
+if TYPE_CHECKING:
+    from magpie_tui.campaigns.advance import Outcome
+    from magpie_tui.campaigns.model import Action, Campaign, Goal, StepView
+    from magpie_tui.runs.model import Run
+
+SCHEMA = "magpie-tui/campaign/1"
+Where = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the campaign.")]
+StepName = Annotated[str, typer.Argument(metavar="STEP", help="Its number or word: 5, analyze.")]
+
+app = group_app("Walk the nine steps from a baseline to a judged gain.")
+
+
+@app.command("new", cls=Command)
+def new(
+    directory: Where,
+    template: Annotated[
+        str, typer.Option("--template", metavar="NAME", help="full (default), kernels or smoke.")
+    ] = "full",
+    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What it is called.")] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option("--output-dir", "-o", metavar="DIR", help="Where workspaces go (DIR/results).")
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option("--baseline", metavar="FILE", help="Clean benchmark config.")] = None,
+    profiled: Annotated[Path | None, typer.Option("--profiled", metavar="FILE", help="Profiled twin's config.")] = None,
+    analyze: Annotated[Path | None, typer.Option("--analyze", metavar="FILE", help="Baseline kernel's config.")] = None,
+    compare: Annotated[Path | None, typer.Option("--compare", metavar="FILE", help="Comparison's config.")] = None,
+    goal: Annotated[
+        str | None, typer.Option("--goal", metavar="METRIC:PERCENT", help="For example output_throughput:3.")
+    ] = None,
+    hip: Annotated[bool, typer.Option("--hip", help="Smoke template: the HIP program instead of the C++ one.")] = False,
+) -> None:
+    """Start a campaign.
+
+    Example: magpie-tui campaign new ./campaigns/smoke --template smoke
+    """
+    from magpie_tui.campaigns.edit import new_campaign
+
+    given = {"baseline": baseline, "profiled": profiled, "analyze": analyze, "compare": compare}
+    for path in given.values():
+        if path is not None and not path.is_file():
+            raise UserInputError("no such config", path=path)
+    files = {key: path for key, path in given.items() if path is not None}
+    campaign = new_campaign(
+        directory, template=template, name=name, goal=_goal(goal), output_dir=output_dir, files=files, hip=hip
+    )
+    _print(campaign)
+
+
+def _goal(text: str | None) -> Goal | None:
+    from magpie_tui.campaigns.model import Goal
+
+    if text is None:
+        return None
+    metric, _, percent = text.partition(":")
+    try:
+        return Goal(metric, float(percent))
+    except ValueError:
+        raise UserInputError(f"no goal: {text}", hint="METRIC:PERCENT, for example output_throughput:3") from None
+
+
+@app.command("show", cls=Command)
+def show(directory: Where) -> None:
+    """Show each step's state, what it found, and what comes next.
+
+    Example: magpie-tui campaign show ./campaigns/smoke
+    """
+    _print(_load(directory))
+
+
+@app.command("next", cls=Command)
+def next_action(
+    directory: Where,
+    all_steps: Annotated[bool, typer.Option("--all", help="Go on until a person is needed or all is done.")] = False,
+) -> None:
+    """Do the next thing: run its command, follow it, link what it leaves.
+
+    Exit 1 when the step failed. Where a person has to decide, what and how is said.
+
+    Example: magpie-tui campaign next ./campaigns/smoke --all
+    """
+    from magpie_tui.campaigns.advance import advance, next_step
+    from magpie_tui.campaigns.model import StepState
+
+    campaign = _load(directory)
+    while True:
+        view = next_step(campaign, _live(campaign))
+        if view is None or view.action is None or view.action.person:
+            break
+        say(f"step {view.number} {view.title}: {view.action.text}")
+        say(f"$ {_line(view.action)}")
+        campaign = advance(campaign, view, _run)
+        after = next(one for one in _views(campaign) if one.key == view.key)
+        if after.state is StepState.FAILED:
+            _print(campaign)
+            raise AnswerIsNoError(f"step {view.number} {view.title} failed: {after.because}")
+        if after.action == view.action:
+            raise AnswerIsNoError(f"step {view.number} {view.title} is as it was: {after.state.value} {after.because}")
+        if not all_steps:
+            break
+    _print(campaign)
+
+
+@app.command("adopt", cls=Command)
+def adopt(
+    directory: Where,
+    step: StepName,
+    workspaces: Annotated[list[Path], typer.Argument(metavar="WORKSPACE...", help="Ours or upstream's.")],
+    label: Annotated[str | None, typer.Option("--label", metavar="WORD", help="Which candidate it is.")] = None,
+) -> None:
+    """Put existing workspaces into a step.
+
+    Example: magpie-tui campaign adopt ./campaigns/one baseline results/benchmark_vllm_20261130_101500
+    """
+    from magpie_tui.campaigns.edit import find_step, link
+
+    campaign = _load(directory)
+    found = find_step(step)
+    for workspace in workspaces:
+        name = label or (workspace.name if found.key == "candidates" else None)
+        campaign = link(campaign, found, workspace, label=name, adopted=True)
+    _print(campaign)
+
+
+@app.command("skip", cls=Command)
+def skip_step(
+    directory: Where,
+    step: StepName,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "by a person",
+    undo: Annotated[bool, typer.Option("--undo", help="Take the step in again.")] = False,
+) -> None:
+    """Leave a step out; it is shown as skipped, with the reason.
+
+    Example: magpie-tui campaign skip ./campaigns/one twin --reason "no GPU here"
+    """
+    from magpie_tui.campaigns.edit import find_step, skip, unskip
+
+    campaign = _load(directory)
+    found = find_step(step)
+    _print(unskip(campaign, found) if undo else skip(campaign, found, reason))
+
+
+@app.command("set", cls=Command)
+def set_values(
+    directory: Where,
+    baseline: Annotated[Path | None, typer.Option("--baseline", metavar="FILE", help="Clean benchmark config.")] = None,
+    profiled: Annotated[Path | None, typer.Option("--profiled", metavar="FILE", help="Profiled twin's config.")] = None,
+    optimized: Annotated[
+        Path | None, typer.Option("--optimized", metavar="FILE", help="Clean config that loads the winner.")
+    ] = None,
+    analyze: Annotated[Path | None, typer.Option("--analyze", metavar="FILE", help="Baseline kernel's config.")] = None,
+    compare: Annotated[Path | None, typer.Option("--compare", metavar="FILE", help="Comparison's config.")] = None,
+    candidate: Annotated[
+        list[str] | None, typer.Option("--candidate", metavar="LABEL=FILE...", help="Configs of candidates.")
+    ] = None,
+    integration: Annotated[
+        str | None, typer.Option("--integration", metavar="KIND=WHAT", help="How the winner was integrated.")
+    ] = None,
+) -> None:
+    """Name configs, candidates, and how the winner was integrated.
+
+    Example: magpie-tui campaign set ./campaigns/one --candidate a=kernels/a.yaml
+    """
+    from magpie_tui.campaigns.edit import set_candidate, set_file, set_integration
+
+    campaign = _load(directory)
+    given = {
+        "baseline": baseline,
+        "profiled": profiled,
+        "optimized": optimized,
+        "analyze": analyze,
+        "compare": compare,
+    }
+    for name, path in given.items():
+        if path is not None:
+            campaign = set_file(campaign, name, path)
+    for text in candidate or ():
+        label, equals, file = text.partition("=")
+        if not equals:
+            raise UserInputError(f"no candidate: {text}", hint="LABEL=FILE, for example a=kernels/a.yaml")
+        campaign = set_candidate(campaign, label, Path(file))
+    if integration is not None:
+        kind, _, what = integration.partition("=")
+        campaign = set_integration(campaign, kind, what)
+    _print(campaign)
+
+
+@app.command("note", cls=Command)
+def note(
+    directory: Where, step: StepName, text: Annotated[str, typer.Argument(metavar="TEXT", help="The remark.")]
+) -> None:
+    """Keep a remark with a step.
+
+    Example: magpie-tui campaign note ./campaigns/one candidates "B spills, drop it"
+    """
+    from magpie_tui.campaigns.edit import add_note, find_step
+
+    _print(add_note(_load(directory), find_step(step), text))
+
+
+def say(text: str) -> None:
+    """Write a line to stderr."""
+    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.flush()
+
+
+def _load(directory: Path) -> Campaign:
+    from magpie_tui.campaigns.file import load_campaign
+
+    return load_campaign(directory)
+
+
+def _live(campaign: Campaign) -> tuple[Run, ...]:
+    from magpie_tui.campaigns.state import live_runs
+
+    return live_runs(campaign)
+
+
+def _views(campaign: Campaign) -> tuple[StepView, ...]:
+    from magpie_tui.campaigns.state import view_campaign
+
+    return view_campaign(campaign, _live(campaign))
+
+
+def _line(action: Action) -> str:
+    import shlex
+
+    return shlex.join(action.command)
+
+
+def _run(action: Action, output_dir: Path) -> Outcome:
+    """Run one of our own commands; what it prints passes through, the workspace is taken from its last line."""
+    from magpie_tui.campaigns.advance import Outcome
+    from magpie_tui.cli.running import own_program
+
+    command = [*own_program(), *action.command[1:]]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, errors="replace")
+    workspace: Path | None = None
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if not wants_json():
+                write(line.rstrip("\n"))
+            if line.startswith("Workspace: "):
+                workspace = Path(line.removeprefix("Workspace: ").strip())
+    finally:
+        status = process.wait()
+    return Outcome(status, workspace)
+
+
+def _print(campaign: Campaign) -> None:
+    from magpie_tui.campaigns.present import campaign_json
+
+    views = _views(campaign)
+    if wants_json():
+        write_json({"schema": SCHEMA, **campaign_json(campaign, views)})
+        return
+    for line in _head(campaign):
+        write(line)
+    print_listing(
+        [Column("#", align="right"), Column("step"), Column("state"), Column("when"), Column("finding")],
+        [
+            (view.number, view.title, f"{view.state.value} {view.because}".strip(), view.when, view.finding)
+            for view in views
+        ],
+        list_format=ListFormat.table,
+        json_value=None,
+        empty="",
+    )
+    for line in _tail(views):
+        write(line)
+
+
+def _head(campaign: Campaign) -> Iterator[str]:
+    yield f"{printable(campaign.name)}  ({printable(str(campaign.directory))}, template {campaign.template})"
+    if campaign.goal is not None:
+        yield f"goal: {printable(campaign.goal.metric)} +{campaign.goal.gain_pct:g} %"
+
+
+def _tail(views: tuple[StepView, ...]) -> Iterator[str]:
+    for view in views:
+        for remark in view.notes:
+            yield f"note on {view.number}, {remark.time}: {printable(remark.text)}"
+    current = next((view for view in views if view.action is not None), None)
+    if current is None or current.action is None:
+        yield "next: nothing; every step is done, adopted, skipped, running or blocked"
+        return
+    who = "for a person: " if current.action.person else ""
+    yield f"next: {who}{current.number} {current.title}: {current.action.text}"
+    if current.action.command:
+        yield f"  $ {printable(_line(current.action))}"

@@ -1,0 +1,212 @@
+"""Campaigns: what is written, what is derived from it, and that a changed input makes exactly its dependents stale."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magpie_tui.basics.errors import UserInputError
+from magpie_tui.campaigns import edit
+from magpie_tui.campaigns.advance import Outcome, advance, next_step
+from magpie_tui.campaigns.file import load_campaign
+from magpie_tui.campaigns.model import Action, Campaign, StepState
+from magpie_tui.campaigns.state import view_campaign
+from magpie_tui.campaigns.steps import BY_KEY, STEPS, dependents
+
+STATE = {
+    "compiling_state": "SUCCESS",
+    "correctness_state": "SUCCESS",
+    "correctness_result": {"success": True},
+    "performance_state": "SKIPPED",
+}
+
+
+def analyzed(directory: Path, name: str, *, correct: bool = True) -> Path:
+    workspace = directory / f"analyze_{name}_20261130_1015{len(name):02d}"
+    workspace.mkdir(parents=True)
+    word = "SUCCESS" if correct else "FAILED"
+    state = {
+        **STATE,
+        "correctness_state": word,
+        "correctness_result": {"success": correct},
+        "extra": {"kernel_id": name},
+    }
+    report = {"mode": "analyze", "timestamp": "20261130_101500", "results": [state]}
+    (workspace / "analyze_report.json").write_text(json.dumps(report))
+    return workspace
+
+
+def benchmarked(directory: Path, second: int) -> Path:
+    workspace = directory / f"benchmark_vllm_20261130_1015{second:02d}"
+    workspace.mkdir(parents=True)
+    report = {"success": True, "framework": "vllm", "model": "m", "throughput": {"output_throughput": 100.0}}
+    (workspace / "benchmark_report.json").write_text(json.dumps(report))
+    return workspace
+
+
+def compared(directory: Path) -> Path:
+    workspace = directory / "compare_20261130_101700"
+    workspace.mkdir(parents=True)
+    report = {"mode": "compare", "results": [STATE, STATE], "comparison": {"rankings": [], "winner": None}}
+    (workspace / "compare_report.json").write_text(json.dumps(report))
+    return workspace
+
+
+@pytest.fixture
+def walked(tmp_path: Path) -> Campaign:
+    """A campaign of which the first seven steps are done."""
+    files = {}
+    for name in ("baseline", "profiled", "analyze", "compare", "candidate"):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(f"# {name}\n")
+        files[name] = path
+    candidate = files.pop("candidate")
+    campaign = edit.new_campaign(tmp_path / "c", template="full", files=files)
+    campaign = edit.set_candidate(campaign, "a", candidate)
+    campaign = edit.link(campaign, BY_KEY["baseline"], benchmarked(tmp_path / "r1", 1))
+    twin = benchmarked(tmp_path / "r2", 2)
+    (twin / "tracelens").mkdir()
+    table = "name,kernel_time_ms_sum\naten::mm,2.5\naten::add,0.5\n"
+    (twin / "tracelens" / "decode_only_kernel_roofline_simple.csv").write_text(table)
+    campaign = edit.link(campaign, BY_KEY["twin"], twin)
+    campaign = edit.decide(campaign, BY_KEY["kernels"], {"kernel": "mm_kernel", "share_pct": 21.75})
+    campaign = edit.link(campaign, BY_KEY["analyze"], analyzed(tmp_path / "r5", "base"))
+    campaign = edit.link(campaign, BY_KEY["candidates"], analyzed(tmp_path / "r6", "a"), label="a")
+    return edit.link(campaign, BY_KEY["compare"], compared(tmp_path / "r7"))
+
+
+def states(campaign: Campaign) -> list[str]:
+    return [view.state.value for view in view_campaign(campaign)]
+
+
+def test_what_is_written_is_read_again(walked: Campaign) -> None:
+    walked = edit.add_note(walked, BY_KEY["candidates"], 'B: "fewer waves", spills: drop it')
+    walked = edit.skip(walked, BY_KEY["integrate"], "später")
+    assert load_campaign(walked.directory) == walked
+    assert load_campaign(walked.path) == walked
+
+
+def test_states_and_findings(walked: Campaign) -> None:
+    assert states(walked) == ["done"] * 7 + ["not started", "blocked"]
+    views = {view.key: view for view in view_campaign(walked)}
+    assert views["judge"].because == "by 8"
+    assert views["kernels"].finding == "pick mm_kernel 21.8 % of the device time"
+    assert "decode_only 3.00 ms" in (views["stages"].finding or "")
+    action = views["integrate"].action
+    assert action is not None
+    assert action.person
+
+
+@pytest.mark.parametrize("name", ["baseline", "profiled", "analyze", "compare", "candidate"])
+def test_a_changed_input_makes_exactly_the_dependents_stale(walked: Campaign, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.yaml").write_text("# other\n")
+    own = {"baseline": "baseline", "profiled": "twin", "candidate": "candidates"}.get(name, name)
+    stale = {own, *dependents(own)} & {step.key for step in STEPS[:7]}
+    # The stages' tables lie in the twin's workspace: they are about that run, whatever becomes of its config.
+    found = {view.key for view in view_campaign(walked) if view.state is StepState.STALE}
+    assert found == stale
+
+
+def test_a_new_result_makes_what_rests_on_it_stale(walked: Campaign, tmp_path: Path) -> None:
+    walked = edit.link(walked, BY_KEY["analyze"], analyzed(tmp_path / "again", "base"))
+    views = {view.key: view for view in view_campaign(walked)}
+    assert views["analyze"].state is StepState.DONE
+    assert views["candidates"].state is StepState.STALE
+    assert "5 Baseline kernel" in views["candidates"].because
+    assert views["compare"].state is StepState.STALE
+    report = next(view for view in view_campaign(walked) if view.key == "twin")
+    assert report.state is StepState.DONE
+
+
+def test_an_incorrect_kernel_is_a_failed_step(walked: Campaign, tmp_path: Path) -> None:
+    walked = edit.link(walked, BY_KEY["analyze"], analyzed(tmp_path / "wrong", "base", correct=False))
+    view = next(view for view in view_campaign(walked) if view.key == "analyze")
+    assert view.state is StepState.FAILED
+    # One candidate may fail while another one is right.
+    walked = edit.link(walked, BY_KEY["candidates"], analyzed(tmp_path / "wrong", "b", correct=False), label="b")
+    view = next(view for view in view_campaign(walked) if view.key == "candidates")
+    assert view.state is not StepState.FAILED
+
+
+def test_skipped_steps_block_nothing_and_can_be_taken_in_again(tmp_path: Path) -> None:
+    campaign = edit.new_campaign(tmp_path / "c", template="kernels")
+    assert states(campaign) == ["skipped"] * 4 + ["not started", "blocked", "blocked", "skipped", "skipped"]
+    campaign = edit.unskip(campaign, BY_KEY["twin"])
+    assert states(campaign)[1] == "not started"
+
+
+def test_smoke_campaign_has_all_its_files(tmp_path: Path) -> None:
+    campaign = edit.new_campaign(tmp_path / "c", template="smoke")
+    for path in (*campaign.files.values(), *campaign.candidates.values()):
+        assert path.is_file()
+    text = campaign.candidates["o3"].read_text()
+    assert "-O3" in text
+    assert "-O2" not in text
+    hip = edit.new_campaign(tmp_path / "h", template="smoke", hip=True)
+    assert "hipcc" in hip.files["analyze"].read_text()
+
+
+def test_advancing_runs_links_and_stops_at_a_person(tmp_path: Path) -> None:
+    campaign = edit.new_campaign(tmp_path / "c", template="smoke")
+    commands: list[tuple[str, ...]] = []
+
+    def run(action: Action, output_dir: Path) -> Outcome:
+        commands.append(action.command)
+        kind = action.command[1]
+        place = tmp_path / f"run{len(commands)}"
+        return Outcome(0, compared(place) if kind == "compare" else analyzed(place, f"k{len(commands)}"))
+
+    for _ in range(5):
+        view = next_step(campaign)
+        if view is not None:
+            campaign = advance(campaign, view, run)
+    assert [command[1] for command in commands] == ["analyze", "analyze", "compare"]
+    assert commands[1][-1].endswith("candidate-o3")
+    assert next_step(campaign) is None
+    assert load_campaign(campaign.directory).steps["candidates"].links[0].label == "o3"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version: 1\nname: [\n", "no valid YAML"),
+        ("version: 7\n", "this program reads 1"),
+        ("- a\n", "expected keys and values"),
+        ("version: 1\nname: x\ntemplate: full\ncreated: x\noutput_dir: r\nsteps: {dance: {}}\n", "no such step"),
+        ("version: 1\nname: x\ntemplate: full\ncreated: x\noutput_dir: r\nwords: 1\n", "unknown key"),
+        ("version: 1\nname: x\ntemplate: waltz\ncreated: x\noutput_dir: r\n", "no template"),
+    ],
+)
+def test_a_damaged_file_says_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "campaign.yaml").write_text(text)
+    with pytest.raises(UserInputError, match=words):
+        load_campaign(tmp_path)
+
+
+def test_wrong_requests_are_refused(walked: Campaign, tmp_path: Path) -> None:
+    with pytest.raises(UserInputError, match="here already"):
+        edit.new_campaign(walked.directory, template="full")
+    with pytest.raises(UserInputError, match="no campaign is here"):
+        load_campaign(tmp_path / "nowhere")
+    with pytest.raises(UserInputError, match="takes analyze"):
+        edit.link(walked, BY_KEY["analyze"], benchmarked(tmp_path / "x", 9))
+    with pytest.raises(UserInputError, match="no workspace"):
+        edit.link(walked, BY_KEY["analyze"], tmp_path)
+    with pytest.raises(UserInputError, match="no way of integration"):
+        edit.set_integration(walked, "prayer", "")
+    with pytest.raises(UserInputError, match="there is no step"):
+        edit.find_step("12")
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_text_survives(name: str, text: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        campaign = edit.new_campaign(Path(directory) / "c", template="full", name=name)
+        campaign = edit.skip(campaign, BY_KEY["twin"], text)
+        assert load_campaign(campaign.directory) == campaign
