@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 import sys
@@ -56,13 +57,18 @@ async def _load(driver: LoadDriver, channel: socket.socket) -> LoadResult:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the plan that comes through the descriptor ``arguments[0]``; the result goes to ``arguments[1]``.
+    """Run the plan that comes through a descriptor.
+
+    Args:
+        arguments: The descriptor, the directory for the result, and the CPUs to run on (parted by commas; empty: any).
 
     Returns:
         0 when the result is written, whatever it says; otherwise the status of the error told on stderr.
     """
     channel = socket.socket(fileno=int(arguments[0]))
     directory = Path(arguments[1])
+    if arguments[2]:
+        os.sched_setaffinity(0, {int(cpu) for cpu in arguments[2].split(",")})
     try:
         plan = decode_plan(_read_plan(channel))
         driver = LoadDriver(plan)

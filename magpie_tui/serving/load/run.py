@@ -67,18 +67,18 @@ def run_load(
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            command = [sys.executable, "-c", _PROGRAM, str(Path(magpie_tui.__file__).parents[1])]
-            if cpu_set is not None:
-                command = ["taskset", "-c", ",".join(map(str, sorted(cpu_set))), *command]
+            root = str(Path(magpie_tui.__file__).parents[1])
+            cpus = ",".join(map(str, sorted(cpu_set or ())))
             child = start_child(
-                [*command, str(theirs.fileno()), str(directory)],
+                [sys.executable, "-c", _PROGRAM, root, str(theirs.fileno()), str(directory), cpus],
                 cwd=directory,
                 stdout_path=log,
                 stderr_path=log,
                 pass_fds=(theirs.fileno(),),
             )
         with child:
-            ours.sendall(encode_plan(plan) + b"\n")
+            with contextlib.suppress(OSError):  # a process that is gone already says why by its end
+                ours.sendall(encode_plan(plan) + b"\n")
             result = _follow(child, ours, on_progress, cancelled)
     _raise_unless_done(result, log)
     if log.stat().st_size == 0:
