@@ -57,7 +57,7 @@ def candidates_so_far(config: Mapping[str, object], samples: Samples) -> Candida
         as_text(item.get("kernel_id")) or as_text(item.get("id")) or f"kernel {i}" for i, item in enumerate(entries)
     ]
     changes = changes_of(config)
-    weights = _weights(entries, baseline)
+    weights = _as_sampled(_weights(entries, baseline), samples)
     base = names[baseline] if baseline is not None and baseline < len(names) else None
     rows = [
         _row(index, name, entries[index], base, samples, weights, changes.get(name)) for index, name in enumerate(names)
@@ -79,6 +79,13 @@ def _weights(entries: Sequence[Mapping[str, object]], baseline: int | None) -> d
             points = points_of(KernelEntry("", "cpp", shapes=tuple(_value(item) for item in as_list(shapes))))
             return weights_of(points)
     return {}
+
+
+def _as_sampled(weights: Mapping[str, float], samples: Samples) -> dict[str, float]:
+    """Return the weights under the names that the samples use: a snapshot has the dimensions in another order."""
+    known = {frozenset(name.split()): weight for name, weight in weights.items()}
+    found = {name: known.get(frozenset(name.split())) for name in samples.shapes}
+    return {name: weight for name, weight in found.items() if weight is not None}
 
 
 def _value(item: object) -> Value:

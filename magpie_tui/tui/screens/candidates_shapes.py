@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from textual.content import Content
 
@@ -11,7 +12,7 @@ from magpie_tui.basics.tables import Column, format_table
 from magpie_tui.basics.units import format_percent
 from magpie_tui.tui.screens.candidates_table import time_unit
 from magpie_tui.tui.screens.candidates_text import Line, PaneInputs, fact, heading
-from magpie_tui.tui.widgets.plot import Series, line_plot
+from magpie_tui.tui.widgets.plot import Series, bounds_of, line_plot
 from magpie_tui.workspaces.candidates import Candidate, ShapeRatio
 from magpie_tui.workspaces.values import as_mapping, as_number, as_text
 
@@ -107,13 +108,13 @@ def shape_plots(inputs: PaneInputs) -> Iterator[Line]:
     if roof is not None and speeds[0].xs:
         speeds.append(Series("ceiling", [speeds[0].xs[0], speeds[0].xs[-1]], [roof / 1e9, roof / 1e9]))
     yield ""
-    yield from _plot("GB/s over bytes a call", speeds, inputs)
+    yield from _plot("GB/s over bytes a call", speeds, inputs, from_zero=True)
     rates = [_series(arm, lambda item: item.flops_per_s, 1e-12) for arm in arms]
     if rates[0].xs:
         peaks = as_mapping(roofs_of(inputs).get("flops_per_s"))
         best = max((value for item in peaks.values() if (value := as_number(item)) is not None), default=None)
         yield ""
-        yield from _plot("TFLOP/s over bytes a call", rates, inputs)
+        yield from _plot("TFLOP/s over bytes a call", rates, inputs, from_zero=True)
         if best is not None:
             yield from fact("peaks", ", ".join(f"{name} {_tera(value)}" for name, value in peaks.items()), inputs.width)
 
@@ -134,19 +135,26 @@ def _series(arm: Candidate, value: object, factor: float) -> Series:
     return Series(arm.name, [x for x, _y in points], [y for _x, y in points])
 
 
-def _plot(title: str, series: Sequence[Series], inputs: PaneInputs) -> Iterator[Line]:
+def _plot(title: str, series: Sequence[Series], inputs: PaneInputs, *, from_zero: bool = False) -> Iterator[Line]:
     shown = [one for one in series if one.xs]
     sizes = [x for one in shown for x in one.xs]
     if not shown:
         return
     yield heading(title)
-    lines = line_plot(shown, max(30, inputs.width), PLOT_ROWS, joined=False, number="{:,.3g}".format)
+    bounds = bounds_of(shown)
+    if bounds is not None and from_zero:
+        bounds = replace(bounds, y_low=0.0)
+    lines = line_plot(shown, max(30, inputs.width), PLOT_ROWS, bounds=bounds, joined=False, number=_axis_number)
     axis = len(lines) - 2
     begin, end = _bytes(10 ** min(sizes)), _bytes(10 ** max(sizes))
     left = lines[0].index("|") + 1 if "|" in lines[0] else 0
     room = max(0, inputs.width - left - len(begin))
     lines[axis] = " " * left + begin + end.rjust(room)
     yield from (Content(line) for line in lines)
+
+
+def _axis_number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _bytes(value: float) -> str:
