@@ -29,7 +29,14 @@ magpie-tui trace summary "$(newest)"
 
 step "Did a change make serving faster? $pairs interleaved pairs, each run with a fresh server" \
      "magpie-tui experiment -a $few -b $many --pairs $pairs -o $results"
-magpie-tui experiment -a "$few" -b "$many" --pairs "$pairs" -o "$results"
+if ! magpie-tui experiment -a "$few" -b "$many" --pairs "$pairs" -o "$results"; then
+  # On two busy cores the client may come too late to measure the server: such a run does not count, and is repeated.
+  experiment="$(ls -dt "$results"/experiment_* | head -n 1)"
+  for _ in 1 2 3; do
+    printf '\n--- A run did not count: once more\n'
+    if magpie-tui experiment --resume "$experiment"; then break; fi
+  done
+fi
 
 experiment="$(ls -dt "$results"/experiment_* | head -n 1)"
 step "The verdict, to send to a colleague" "cat $experiment/verdict.md"

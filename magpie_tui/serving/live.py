@@ -72,22 +72,22 @@ class LiveWriter:
     def begin(self, phase: Phase) -> None:
         """A phase begins."""
         self._phase, self._phase_began = phase, time.monotonic()
-        self._append({"kind": "phase", "at_s": round(self.run_s, 3), "phase": phase.value})
+        self._append({"type": "phase", "at_s": round(self.run_s, 3), "phase": phase.value})
 
     def sample(self, sample: LiveSample) -> None:
         """Write a sample, at most one a second."""
         now = time.monotonic()
         if now - self._written >= 0.9:
             self._written = now
-            self._append({"kind": "sample", **asdict(sample)})
+            self._append({"type": "sample", **asdict(sample)})
 
     def flag(self, flag: ServerFlag) -> None:
         """Write a flag of the server's log."""
-        self._append({"kind": "flag", "at_s": round(self.run_s, 3), **asdict(flag)})
+        self._append({"type": "flag", "at_s": round(self.run_s, 3), **asdict(flag)})
 
     def say(self, kind: str, values: Mapping[str, object]) -> None:
         """Write another fact: ``server`` (its command and environment), ``client`` (its plan)."""
-        self._append({"kind": kind, "at_s": round(self.run_s, 3), **values})
+        self._append({"type": kind, "at_s": round(self.run_s, 3), **values})
 
     def _append(self, value: Mapping[str, object]) -> None:
         try:
@@ -161,7 +161,7 @@ class LiveReader:
     def _take(self, line: bytes) -> None:
         try:
             value = json.loads(line)
-            kind = value.pop("kind")
+            kind = value.pop("type")
             if kind == "phase":
                 self._phases.append((str(value["phase"]), float(value["at_s"])))
             elif kind == "sample":

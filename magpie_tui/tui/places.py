@@ -45,7 +45,14 @@ PLACES: tuple[Place, ...] = (
         "candidates beside their baseline",
         f"{_SCREENS}.candidates:CandidatesScreen",
     ),
-    Place("5", "experiments", "Experiments", "Exper", "paired serving runs and their verdict"),
+    Place(
+        "5",
+        "experiments",
+        "Experiments",
+        "Exper",
+        "paired serving runs and their verdict",
+        f"{_SCREENS}.experiments:ExperimentsScreen",
+    ),
     Place("6", "workspaces", "Workspaces", "Works", "results on disk", f"{_SCREENS}.workspaces:WorkspacesScreen"),
     Place(
         "7",

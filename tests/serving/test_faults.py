@@ -213,7 +213,12 @@ def test_a_flag_that_ends_the_run(tmp_path: Path, environment: Path, family: Fam
 
 def test_the_twin(tmp_path: Path, environment: Path, family: Family) -> None:
     """A bounded capture, read by our own engine; its report does not pass for clean numbers."""
-    config = write_config(tmp_path, environment, profiler__torch_profiler__enabled=True, gap_analysis={"enabled": True})
+    config = write_config(
+        tmp_path,
+        environment,
+        profiler={"torch_profiler": {"enabled": True}, "tracelens": {"enabled": True, "analysis_mode": "pytorch"}},
+        gap_analysis={"enabled": True},
+    )
     workspace = tmp_path / "twin"
     workspace.mkdir()
     outcome = run_profiled(RunRequest(config), workspace)
@@ -223,6 +228,8 @@ def test_the_twin(tmp_path: Path, environment: Path, family: Family) -> None:
     assert report["kernel_summary"]
     assert report["gap_analysis"]["top_kernels"]
     assert (workspace / "gap_analysis" / "gap_analysis.csv").is_file()
+    assert report["tracelens_analysis"]["errors"] == []
+    assert (workspace / "tracelens_rank0_csvs" / "unified_perf_summary.csv").is_file()
     server = report["magpie_tui"]["serving"]["server"]
     profiler = json.loads(server["command"][server["command"].index("--profiler-config") + 1])
     assert profiler["torch_profiler_with_stack"] is False

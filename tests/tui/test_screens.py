@@ -187,8 +187,10 @@ def test_places_name_commands_that_there_are() -> None:
 
 
 async def test_places_not_built_yet_are_honest() -> None:
+    from magpie_tui.tui.screens.unbuilt import UnbuiltScreen
+
     app = empty_world().app()
     async with app.run_test(size=(100, 28)) as pilot:
         await wait_ready(pilot)
-        await pilot.press("5")
+        await app.push_screen(UnbuiltScreen("runs"))
         assert "This version does not have it yet" in screen_text(pilot)

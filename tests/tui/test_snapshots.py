@@ -126,10 +126,6 @@ def test_form(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     assert snap_compare(app, terminal_size=size, run_before=prepare)
 
 
-def test_place_that_is_not_built(snap_compare: SnapCompare) -> None:
-    _shoot(snap_compare, World().app(), (80, 24), "5")
-
-
 def test_too_small(snap_compare: SnapCompare) -> None:
     _shoot(snap_compare, World().app(), (59, 15))
 

@@ -12,6 +12,7 @@ TABLES: tuple[str, ...] = (
     "runs",
     "workspaces",
     "candidates",
+    "experiments",
     "trace",
     "configs",
     "launch",
