@@ -147,7 +147,7 @@ _BEGIN = {
 def _begin_lines(state: HomeState) -> list[HomeLine]:
     lines = [_heading("Where to begin")]
     if not state.runs and not state.workspaces and state.runs is not None and state.workspaces is not None:
-        lines.append(_note("begin", "no run and no result is here yet: copy a config with  magpie-tui config new"))
+        lines.append(_note("begin", "no run and no result is here yet: 7, then N, copies a config to start from"))
         wanted: tuple[str, ...] = ("configs", "machine")
     else:
         wanted = ("configs", "runs", "workspaces", "machine")
