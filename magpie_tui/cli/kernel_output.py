@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from magpie_tui.basics.text import plural, printable
@@ -69,7 +71,7 @@ def _print_kernel(state: KernelState) -> None:
     write(f"Score: {state.score or 0.0:.2f}")
     proof = _proof(state)
     write(f"State: {extras.state}" + (f" (proved by {proof})" if proof else ""))
-    _print_gate(extras.gate)
+    _print_gate(state)
     _print_time(state)
     if state.errors:
         write("Errors:")
@@ -93,16 +95,75 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _print_gate(gate: Mapping[str, object] | None) -> None:
-    checks = (gate or {}).get("checks")
-    if not isinstance(checks, (list, tuple)) or not checks:
+def _checks(state: KernelState) -> list[Mapping[str, object]]:
+    checks = (_extras(state).gate or {}).get("checks")
+    known = [item for item in checks if isinstance(item, Mapping)] if isinstance(checks, (list, tuple)) else []
+    return [{"status": None, "reason": None, **item} for item in known]
+
+
+_STATUS = {"pass": "pass", "fail": "FAIL", "not_run": "not run"}
+
+
+def gate_summary(state: KernelState) -> str | None:
+    """Return how many checks passed, failed and did not run; None when the gate did not run."""
+    checks = _checks(state)
+    if not checks:
+        return None
+    counts = {word: sum(item.get("status") == word for item in checks) for word in _STATUS}
+    quick = "; shortened by --quick" if (_extras(state).gate or {}).get("quick") is True else ""
+    return f"{counts['pass']} pass, {counts['fail']} fail, {counts['not_run']} not run{quick}"
+
+
+def _print_gate(state: KernelState) -> None:
+    """Print every check: its status, what it checks, what there is to say."""
+    summary = gate_summary(state)
+    if summary is None:
         return
-    groups: dict[str, list[str]] = {"pass": [], "fail": [], "not_run": []}
-    for check in checks:
-        if isinstance(check, Mapping):
-            groups.setdefault(str(check.get("status")), []).append(str(check.get("id")))
-    parts = [f"{word.replace('_', ' ')} {' '.join(ids)}" for word, ids in groups.items() if ids]
-    write(f"Gate: {'; '.join(parts)}")
+    write(f"Gate: {summary}")
+    indent = " " * 19
+    for (status, reason), group in itertools.groupby(_checks(state), key=lambda item: (item["status"], item["reason"])):
+        items = list(group)
+        alike = status == "not_run" and len(items) > 2
+        for item in items[:1] if alike else items:
+            text = printable(item.get("title"))
+            name = printable(item.get("id"))
+            if alike:
+                name, text = f"{name}-{printable(items[-1].get('id'))}", "the same for all of them"
+            if reason:
+                text += f": {printable(reason)}"
+            head = f"  {name:<9}{_STATUS.get(str(status), str(status)):<8}"
+            write(textwrap.fill(text, max(60, terminal_width()), initial_indent=head, subsequent_indent=indent))
+
+
+def _print_gates(states: Sequence[KernelState]) -> None:
+    """Print which check each kernel passed, and why checks did not."""
+    judged = [(index, state) for index, state in enumerate(states) if _checks(state)]
+    if not judged:
+        return
+    ids: dict[str, str] = {}
+    found: dict[tuple[str, int], str] = {}
+    reasons: dict[tuple[str, str, str], list[int]] = {}
+    for index, state in judged:
+        for item in _checks(state):
+            identity, status = str(item.get("id")), str(item.get("status"))
+            ids.setdefault(identity, str(item.get("title")))
+            found[identity, index] = _STATUS.get(status, status)
+            if status != "pass":
+                reasons.setdefault((identity, _STATUS.get(status, status), str(item.get("reason"))), []).append(index)
+    columns = [
+        Column("check"),
+        Column("what it checks", shrink=True),
+        *(Column(f"#{index}") for index, _state in judged),
+    ]
+    rows = [(name, title, *(found.get((name, index)) for index, _state in judged)) for name, title in ids.items()]
+    write()
+    for index, state in judged:
+        write(f"Gate of #{index} {printable(state.kernel_id)}: {gate_summary(state)}")
+    write(format_table(columns, rows, width=terminal_width()))
+    for (name, status, reason), indices in reasons.items():
+        which = "" if len(indices) == len(judged) else f" ({', '.join(f'#{index}' for index in indices)})"
+        text = f"{printable(name)} {status}{which}: {printable(reason)}"
+        write(textwrap.fill(text, max(60, terminal_width()), subsequent_indent="  "))
 
 
 def print_analyze(report: AnalyzeReport, workspace: Path) -> None:

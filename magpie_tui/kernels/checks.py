@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from magpie_tui.basics.text import plural
+from magpie_tui.kernels.harness.numbers import BIAS_LIMIT
 from magpie_tui.kernels.model import CheckStatus, Fact, GateCheck
 from magpie_tui.kernels.rights import Rights
 from magpie_tui.kernels.settings import GateSettings
@@ -80,10 +81,16 @@ def joined(before: GateCheck | None, after: GateCheck) -> GateCheck:
     return GateCheck(first.id, first.title, first.status, text, {**before.facts, **after.facts})
 
 
-def testcase_only(passed: bool) -> tuple[GateCheck, ...]:
-    """Return the gate of a kernel that only its own testcase judged."""
+def testcase_only(digests: Mapping[str, str]) -> tuple[GateCheck, ...]:
+    """Return the gate of a kernel that only its own testcase judged: what that proves, and what could not run."""
     reason = "only the testcase judged this kernel: it proves what it tests and no more"
-    return tuple(check(identity, "not_run", reason) for identity in ORDER if identity not in ("G23", "G24"))
+    found = {
+        "G1": check(
+            "G1", "not_run", "the sources are named by SHA-256, but not what the testcase loads", **dict(digests)
+        ),
+        "G23": check("G23", "pass", "a testcase that fails, crashes or takes too long is told apart"),
+    }
+    return tuple(found.get(identity) or check(identity, "not_run", reason) for identity in ORDER)
 
 
 def attempts(tried: Sequence[Mapping[str, Fact]], rights: Rights | None) -> list[GateCheck]:
@@ -245,11 +252,22 @@ def describe_deviation(item: Mapping[str, Fact]) -> str:
     )
     if found.get("over"):
         parts.append(f"{found['over']} of {found['compared']} elements beyond the bound")
-    elif isinstance(found.get("bias"), float):
-        parts.append(f"mean error {_number(found['bias'])} of the mean bound, a bias")
-    bounds = [f"{name} {_number(tolerance[name])}" for name in ("rtol", "scale", "atol") if tolerance[name]]
-    parts.append(f"tolerance {', '.join(bounds) if bounds else 'exact'}")
+    else:
+        for name, what in (("bias", "mean error"), ("gain", "common factor")):
+            share = found.get(name)
+            if isinstance(share, float) and share > BIAS_LIMIT:
+                parts.append(f"{what} {_number(share)} of the mean bound, a bias")
+    parts.append(f"tolerance {bounds_text(tolerance)}")
     return ", ".join(parts)
+
+
+def bounds_text(tolerance: Mapping[str, Fact]) -> str:
+    """Return a tolerance in words, such as ``rtol 0.0001, scale 1e-05``."""
+    bounds = [f"{name} {_number(tolerance[name])}" for name in ("rtol", "scale", "atol") if tolerance[name]]
+    factor = tolerance.get("factor")
+    if bounds and isinstance(factor, (int, float)) and factor > 1:
+        bounds.append(f"widened {factor:.2g} times by the reference's own rounding")
+    return ", ".join(bounds) if bounds else "exact"
 
 
 def numeric(outputs: Sequence[Mapping[str, Fact]], where: str) -> GateCheck:
@@ -260,7 +278,13 @@ def numeric(outputs: Sequence[Mapping[str, Fact]], where: str) -> GateCheck:
             return check(
                 "G9", "fail", f"{describe_deviation(item)} ({where})", deviation=found, tolerance=item["tolerance"]
             )
-    return check("G9", "pass", worst_share_of_bound=worst_share(outputs))
+    share = worst_share(outputs)
+    tolerances = [item["tolerance"] for item in outputs]
+    shown = dict.fromkeys(bounds_text(item) for item in tolerances if isinstance(item, dict))
+    text = f"tolerance {' / '.join(shown)}"
+    if share is not None:
+        text = f"largest error {share:.2g} of the bound, {text}"
+    return check("G9", "pass", text, worst_share_of_bound=share, tolerance=tolerances)
 
 
 def worst_share(outputs: Sequence[Mapping[str, Fact]]) -> float | None:

@@ -24,6 +24,7 @@ from magpie_tui.kernels.model import GateCheck, Judgement, StageOutcome, Timing
 from magpie_tui.kernels.preflight import Preflight, interpreter_of, memory_limit_bytes
 from magpie_tui.kernels.raw import RawBinary, build_raw, is_raw, load_message
 from magpie_tui.kernels.rights import Rights, rights_for
+from magpie_tui.kernels.sanitizers import sanitized
 from magpie_tui.kernels.sessions import Harness, HarnessBrokenError
 from magpie_tui.kernels.settings import EvaluationSettings
 from magpie_tui.kernels.shapes import ShapePoint, points_of, points_of_run
@@ -267,8 +268,16 @@ class Evaluation:
 
     def _testcase_checks(self, outcome: KernelOutcome) -> tuple[GateCheck, ...]:
         passed = outcome.tested.success is True
-        head = GateCheck("testcase", "testcase commands exit 0", "pass" if passed else "fail")
-        return (head, *checks.testcase_only(passed))
+        reason = None if passed else next(iter(outcome.tested.errors), "it failed").splitlines()[0]
+        head = GateCheck("testcase", "testcase commands exit 0", "pass" if passed else "fail", reason)
+        others = checks.testcase_only(outcome.digests)
+        if not passed or not self.settings.gate.sanitize:
+            return (head, *others)
+        entry = outcome.entry
+        self.report("judging", None, None, f"{entry.id}: under a sanitizer")
+        logs = self.logs_of(entry, outcome.index)
+        found = sanitized(entry, self._environment(entry), logs, self.timeout_s(entry))
+        return (head, *(found if item.id == found.id else item for item in others))
 
     def _judge(self, outcome: KernelOutcome, logs: Path) -> None:
         """Run the gate where there is a reference; otherwise the testcase has the word, if there is one."""
@@ -340,7 +349,12 @@ class Evaluation:
 
     def _without_reference(self, outcome: KernelOutcome, *, has_reference: bool) -> Judgement:
         if outcome.tested.success:
-            return Judgement("correct", proof="testcase", checks=self._testcase_checks(outcome))
+            found = self._testcase_checks(outcome)
+            wrong = next((item for item in found if item.status == "fail"), None)
+            quick = self.settings.quick
+            if wrong is not None:
+                return Judgement("incorrect", wrong.reason, checks=found, quick=quick)
+            return Judgement("correct", proof="testcase", checks=found, quick=quick)
         if has_reference or outcome.entry.reference is not None:
             reason = (
                 f"this version judges a kernel of the type {outcome.entry.type} by its testcase, and it has none; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from magpie_tui.kernels import checks, probes, strain, timed_probes
@@ -53,6 +54,9 @@ class Gate:
 
     def run(self) -> Judgement:
         """Run the checks in order; the first that fails ends the gate, and later ones are reported as not run."""
+        return replace(self._run(), quick=self._settings.quick)
+
+    def _run(self) -> Judgement:
         context = self._context
         try:
             self._judge.load()

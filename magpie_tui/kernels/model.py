@@ -52,6 +52,7 @@ class Judgement:
         proof: What established correctness: ``reference``, ``testcase``, both joined by ``+``, or None.
         checks: Every check, in the order of the gate.
         ours: The failure is on our side (the reference, the harness), not the kernel's.
+        quick: The gate was shortened.
     """
 
     word: KernelWord
@@ -59,6 +60,7 @@ class Judgement:
     proof: str | None = None
     checks: tuple[GateCheck, ...] = ()
     ours: bool = False
+    quick: bool = False
 
     @property
     def correct(self) -> bool:
@@ -71,6 +73,7 @@ class Judgement:
             "state": self.word,
             "reason": self.reason,
             "proof": self.proof,
+            "quick": self.quick,
             "checks": [check.to_json() for check in self.checks],
         }
 

@@ -50,7 +50,16 @@ _FAIL_ON = OptionSpec(
 _QUICK = OptionSpec(
     "quick", ("--quick",), "flag", "A first look: about 5 s a kernel, said so in the report.", default=False
 )
+_STRAIN = OptionSpec(
+    "strain",
+    ("--strain",),
+    "flag",
+    "Also judge with memory nearly full and on another device (G22); take a device that nobody else uses.",
+    default=False,
+    advanced=True,
+)
 _MEASURING = (
+    _STRAIN,
     OptionSpec(
         "budget", ("--budget",), "number", "Seconds for timing one kernel.", metavar="S", minimum=0.1, advanced=True
     ),
@@ -206,6 +215,8 @@ def settings_of(values: Values) -> EvaluationSettings:
         seed=None if seed is None else int(seed),
         threads=None if threads is None else int(threads),
     )
+    if values.get("strain"):
+        settings = replace(settings, gate=replace(settings.gate, strain=True))
     return quick_settings(settings) if values.get("quick") else settings
 
 
