@@ -85,6 +85,12 @@ class Timer:
         called = any(candidate.loaded.get("device") == "cuda" for candidate in self._candidates)
         return called or (bool(self._programs) and not self._candidates)
 
+    def _new_sampler(self) -> GpuSampler:
+        """Read the first GPU that programs started from here can see."""
+        gpus = self._evaluation.preflight.gpus or ()
+        index = next((gpu.index for gpu in gpus if gpu.visible is not False), 0)
+        return GpuSampler(self._evaluation.exchange, index=index)
+
     def close(self) -> None:
         """End the process that reads the device's sensors."""
         if self._sampler is not None:
@@ -97,7 +103,7 @@ class Timer:
         if baseline is not None and not self._comparable(baseline):
             return
         if self.on_gpu:
-            self._sampler = GpuSampler(self._evaluation.exchange)
+            self._sampler = self._new_sampler()
         try:
             if baseline is None:
                 for candidate in self._candidates:
@@ -222,7 +228,7 @@ class Timer:
         timing = self._evaluation.settings.timing
         count = max(timing.fewest_replicates, min(timing.fewest_for_small, self._replicates(chosen)))
         if self.on_gpu:
-            self._sampler = GpuSampler(self._evaluation.exchange)
+            self._sampler = self._new_sampler()
         try:
             self._guarded(arms, self.measurement, "confirm", count)
         finally:

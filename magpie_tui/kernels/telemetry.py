@@ -70,11 +70,26 @@ def _descends_from_us(pid: int, own: int) -> bool | None:
     return False
 
 
+def _holds_a_gpu(pid: int) -> bool:
+    """Say whether a process has a GPU open; True when its files may not be seen: then it is somebody else's.
+
+    A driver may give numbers of another process namespace, which here belong to any process at all.
+    """
+    try:
+        targets = [str(item.readlink()) for item in Path(f"/proc/{pid}/fd").iterdir()]
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return any(target.startswith(("/dev/nvidia", "/dev/kfd", "/dev/dri")) for target in targets)
+
+
 def reading_of(at_ns: int, gpu: Gpu, *, own_pid: int) -> DeviceReading:
     """Take from a GPU's reading what matters for timing."""
     foreign: tuple[int, ...] | None = None
     if gpu.processes is not None:
-        foreign = tuple(item.pid for item in gpu.processes if _descends_from_us(item.pid, own_pid) is False)
+        others = (item.pid for item in gpu.processes if _descends_from_us(item.pid, own_pid) is False)
+        foreign = tuple(pid for pid in others if _holds_a_gpu(pid))
     reasons = gpu.throttle_reasons
     return DeviceReading(
         at_ns,
