@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from magpie_tui.basics.errors import MachineError
@@ -80,6 +81,8 @@ def test_a_good_run(tmp_path: Path, environment: Path, family: Family) -> None:
     result = json.loads((outcome.workspace / "inferencex_result.json").read_text())
     assert result["completed"] == 6
     record = json.loads((outcome.workspace / "record.json").read_text())
+    for name, value in (("benchmark_report", report), ("record", record)):
+        jsonschema.validate(value, json.loads((ROOT / "docs" / "schemas" / f"{name}.schema.json").read_text()))
     assert record["status"] == "ok"
     assert [item["path"] for item in record["samples"]] == ["requests.jsonl", "load.json"]
     assert family.describe() == []
