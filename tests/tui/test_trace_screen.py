@@ -56,21 +56,21 @@ def is_gone(pid: int) -> bool:
 # What is shown is what the command prints
 
 
-@pytest.mark.parametrize("pane", ["kernels", "steps", "gaps", "collectives"])
+@pytest.mark.parametrize("pane", ["kernels", "roofline", "steps", "gaps", "collectives"])
 async def test_exports_equal_the_command(pane: str, world: World) -> None:
     app = world.app()
     async with app.run_test(size=(140, 40)) as pilot:
         await wait_ready(pilot)
         screen = await open_trace(pilot, TWO_RANKS)
         await go(pilot, screen, pane)
-        views = {"kernels": 2, "steps": 4, "gaps": 3, "collectives": 3}[pane]
+        views = {"kernels": 2, "roofline": 3, "steps": 4, "gaps": 3, "collectives": 3}[pane]
         for view in range(views):
             assert screen.table is not None
             words = screen.equivalent_command()
             assert words is not None
             for export_format in FORMATS if view == 0 else FORMATS[:1]:
                 assert screen.table.export_text(export_format) == printed(list(words), export_format), words
-            await pilot.press("z" if pane == "kernels" else "v")
+            await pilot.press("z" if pane in ("kernels", "roofline") else "v")
             await settle(pilot, screen)
 
 

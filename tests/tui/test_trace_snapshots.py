@@ -100,7 +100,7 @@ def test_list_error(snap_compare: SnapCompare, size: tuple[int, int], monkeypatc
 
 
 @sizes
-@pytest.mark.parametrize("pane", ["summary", "kernels", "steps", "gaps", "collectives"])
+@pytest.mark.parametrize("pane", ["summary", "kernels", "roofline", "steps", "gaps", "collectives"])
 def test_two_ranks(snap_compare: SnapCompare, pane: str, size: tuple[int, int]) -> None:
     async def prepare(pilot: Pilot[None]) -> None:
         await wait_ready(pilot)

@@ -19,6 +19,7 @@ from tests.tui.support import wait_until
 
 TRACES = PROJECT_ROOT / "examples/traces"
 TWO_RANKS = TRACES / "h200_nccl"
+EAGER = TRACES / "h200_eager_rank-0.pt.trace.json.gz"
 GRAPH = TRACES / "h200_graph_rank-0.pt.trace.json.gz"
 
 _ANSWERS: dict[TraceQuery, Answer] = {}

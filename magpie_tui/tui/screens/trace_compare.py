@@ -20,6 +20,7 @@ from magpie_tui.traces.stage_names import Stage
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.trace_detail import Line, fact, us
+from magpie_tui.tui.screens.trace_panes import EMPTY
 from magpie_tui.tui.screens.trace_process import TraceProcess
 from magpie_tui.tui.screens.trace_query import Answer, ComparedTraces, Reading, Refusal, Reply, TraceQuery
 from magpie_tui.tui.screens.trace_tables import ListingSource, listing_of
@@ -79,7 +80,7 @@ class TraceDiffScreen(PlaceScreen):
         """Both traces, the differences, the row under the cursor."""
         yield Static(Content(""), markup=False, id="overview")
         yield Static(Content(""), markup=False, id="choice")
-        empty = ListingSource(listing_of(((), ())))
+        empty = ListingSource(EMPTY)
         yield TablePane(empty, name="trace-diff", empty_text=_EMPTY)
         yield RuleRow(id="entry-rule")
         yield TextLines(id="entry")
@@ -110,9 +111,12 @@ class TraceDiffScreen(PlaceScreen):
         return found.difference.kernels if self._view == "kernels" else found.difference.stages
 
     def on_mount(self) -> None:
-        """Read both traces."""
+        """Put the cursor into the table."""
         self.table.focus()
-        self.show_all()
+
+    def on_resize(self) -> None:
+        """Lay everything out for the new width, at first too."""
+        self.call_after_refresh(self.show_all)
 
     def on_unmount(self) -> None:
         """End the reading process."""

@@ -10,11 +10,12 @@ from magpie_tui.tui.dialogs.ask import AskDialog
 from magpie_tui.tui.dialogs.form import FormDialog
 from magpie_tui.tui.dialogs.viewer import TextDialog
 from magpie_tui.tui.screens.trace import TraceScreen
+from magpie_tui.tui.screens.trace_compare import TraceDiffScreen
 from magpie_tui.tui.screens.trace_recent import recent_traces, remember_trace
 from magpie_tui.tui.screens.trace_view import TraceViewScreen
 from magpie_tui.tui.widgets.text_lines import TextLines
 from tests.tui.support import Stage, proves, screen_text, status
-from tests.tui.trace_world import GRAPH, TWO_RANKS, Hanging, go, open_trace, settle
+from tests.tui.trace_world import EAGER, GRAPH, TWO_RANKS, Hanging, ReadyAnswers, go, open_trace, settle
 
 
 async def the_list(stage: Stage) -> TraceScreen:
@@ -87,11 +88,11 @@ async def what_was_opened_is_forgotten(stage: Stage) -> None:
 async def panes_follow_each_other(stage: Stage) -> None:
     screen = await open_trace(stage.pilot, TWO_RANKS)
     seen = []
-    for _pane in range(5):
+    for _pane in range(6):
         seen.append(screen.choice.pane)
         await stage.press()
         await settle(stage.pilot, screen)
-    order = ["summary", "kernels", "steps", "gaps", "collectives"]
+    order = ["summary", "kernels", "roofline", "steps", "gaps", "collectives"]
     assert seen == (order if stage.key == "right_curly_bracket" else [order[0], *order[:0:-1]])
     assert screen.choice.pane == "summary", "after the last comes the first"
 
@@ -160,6 +161,111 @@ async def variants_are_put_apart(stage: Stage) -> None:
     assert screen.command_line().endswith("--exact")
     await stage.press()
     assert screen.table.source.total_count == before
+
+
+@proves("trace.follow_row")
+async def a_row_leads_to_its_kernels_and_back(stage: Stage) -> None:
+    screen = await open_trace(stage.pilot, EAGER)
+    await stage.press()
+    assert status(stage.app) == "put the cursor on a row of the roofline or of the kernels"
+    await go(stage.pilot, screen, "roofline")
+    assert screen.table is not None and screen.prepared is not None
+    await stage.pilot.press("j")
+    key = screen.table.cursor_key
+    place = screen.current_place()
+    assert key is not None and place is not None
+    kernel = screen.prepared.rooflines["all/short"][place].kernels[0].name
+    await stage.press()
+    await settle(stage.pilot, screen)
+    assert screen.choice.pane == "kernels" and screen.table.cursor_key == kernel
+    await stage.press()
+    await settle(stage.pilot, screen)
+    found, place = screen.prepared, screen.current_place()
+    assert screen.choice.pane == "roofline" and found is not None and place is not None
+    assert kernel in [item.name for item in found.rooflines["all/none"][place].kernels]
+
+
+@proves("trace.choose_ceilings")
+async def other_ceilings_are_chosen(stage: Stage) -> None:
+    screen = await open_trace(stage.pilot, EAGER)
+    await stage.press()
+    assert status(stage.app) == "only the roofline has that"
+    await go(stage.pilot, screen, "roofline")
+    assert "H200 theoretical" in screen_text(stage.pilot)
+    await stage.press()
+    await stage.wait(lambda: isinstance(stage.app.screen, AskDialog), "the question")
+    await stage.pilot.press(*"GTX", "enter")
+    assert "no ceilings named" in screen_text(stage.pilot)
+    await stage.pilot.press(*["backspace"] * 3, *"B200", "enter")
+    await stage.wait(lambda: stage.app.screen is screen, "the screen")
+    await settle(stage.pilot, screen)
+    assert "B200 theoretical" in screen_text(stage.pilot) and "--arch B200" in screen.command_line()
+
+
+@proves("trace.export_tuning_list")
+async def shapes_are_written_for_a_tuner(stage: Stage) -> None:
+    screen = await open_trace(stage.pilot, EAGER)
+    await go(stage.pilot, screen, "roofline")
+    await stage.press()
+    await stage.wait(lambda: isinstance(stage.app.screen, AskDialog), "the question")
+    target = Path(state_directory().parent / "tune.csv")
+    await stage.pilot.press("ctrl+u", *str(target), "enter")
+    await stage.wait(target.exists, "the file")
+    first, second = text_of(target).splitlines()[:2]
+    assert first.startswith("kind,op,batch,m,n,k,") and second.startswith("gemm,aten::")
+
+
+async def compared(stage: Stage) -> TraceDiffScreen:
+    """Compare an eager trace with one of replayed graphs."""
+    await open_trace(stage.pilot, GRAPH)
+    screen = TraceDiffScreen(EAGER, GRAPH, ReadyAnswers)
+    await stage.app.push_screen(screen)
+    await stage.wait(lambda: screen.compared is not None, "both traces")
+    await stage.pilot.pause()
+    return screen
+
+
+@proves("trace.compare")
+async def two_traces_are_compared(stage: Stage) -> None:
+    await open_trace(stage.pilot, GRAPH)
+    await stage.press()
+    await stage.wait(lambda: isinstance(stage.app.screen, AskDialog), "the question")
+    await stage.pilot.press(*"/no/such", "enter")
+    assert "there is no such file or directory" in screen_text(stage.pilot)
+    await stage.pilot.press(*["backspace"] * 8, *str(EAGER), "enter")
+    await stage.wait(lambda: isinstance(stage.app.screen, TraceDiffScreen), "the comparison")
+    screen = stage.app.screen
+    assert isinstance(screen, TraceDiffScreen)
+    await stage.wait(lambda: screen.compared is not None, "both traces")
+    await stage.pilot.pause()
+    assert "gone" in screen_text(stage.pilot)
+    words = screen.equivalent_command()
+    assert words is not None and list(words)[:4] == ["trace", "diff", str(GRAPH), str(EAGER)]
+
+
+@proves("trace.diff_stage")
+async def one_stage_is_compared(stage: Stage) -> None:
+    screen = await compared(stage)
+    await stage.press()
+    await stage.wait(lambda: screen.compared is not None and "--stage" in screen.command_line(), "the stage")
+
+
+@proves("trace.diff_view")
+async def stages_are_compared(stage: Stage) -> None:
+    screen = await compared(stage)
+    kernels = len(screen.items)
+    await stage.press()
+    await stage.pilot.pause()
+    assert "--view stages" in screen.command_line() and 0 < len(screen.items) < kernels
+
+
+@proves("trace.diff_swap")
+async def both_traces_change_places(stage: Stage) -> None:
+    screen = await compared(stage)
+    before = {item.name: item.delta_us for item in screen.items}
+    await stage.press()
+    await stage.wait(lambda: screen.compared is not None and screen.compared.before == GRAPH, "the other way round")
+    assert {item.name: -item.delta_us for item in screen.items} == before
 
 
 @proves("trace.explain")
