@@ -166,6 +166,9 @@ class BlockRunner:
                 main = Series("call_time", "perf_counter_ns", plan.state(repeats), tuple(windows))
                 block = Block(tuple(warm_up), main, telemetry=watch.facts())
                 kept = KeptOutputs(files, of_sets, repeats)
+            tampered = candidate.tampered(session)
+            if tampered is not None:
+                raise WrongWhenTimedError(f"{tampered} (while it was timed)")
         calls_before = sum(window.repeats for window in warm_up)
         output_bytes = self._check(candidate, sets, kept, calls_before)
         return replace(block, main=without_impossible(block.main), output_bytes=output_bytes)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from magpie_tui.configs.kernel_model import KernelEntry
+from magpie_tui.kernels import checks
 from magpie_tui.kernels.judges import Judge
+from magpie_tui.kernels.model import GateCheck
 from magpie_tui.kernels.rights import Rights
 from magpie_tui.kernels.sessions import Harness, Message, Session, SessionFailedError
 from magpie_tui.kernels.shapes import ShapePoint
@@ -30,6 +32,7 @@ class Candidate:
         confined: What its process said when its rights were taken.
         poisons: Patterns that its process can fill memory with.
         watch: The functions that must stay as they are in the process opened last.
+        tampering: The failed check, when a timed process did what it must not.
     """
 
     index: int
@@ -47,6 +50,7 @@ class Candidate:
     confined: Message = field(default_factory=dict)
     poisons: tuple[str, ...] = ()
     watch: IdentityWatch | None = None
+    tampering: GateCheck | None = None
 
     def open(self, judge: Judge | None, *, log: str, fresh: bool = False, gate: bool = False) -> Session:
         """Start a process, load the kernel with the reference's arguments and weights, and return its session.
@@ -100,6 +104,15 @@ class Candidate:
             "raw": self.raw,
         }
         self.loaded = session.ask(request, timeout_s=self.timeout_s)
+
+    def tampered(self, session: Session) -> str | None:
+        """Say what a process has tried or replaced that it must leave alone; None when nothing. See ``tampering``."""
+        found = checks.attempts(session.attempts, self.rights)
+        if self.watch is not None:
+            found.append(checks.untouched(self.watch.compare()))
+        wrong = [item for item in found if item.status == "fail"]
+        self.tampering = wrong[0] if wrong else self.tampering
+        return wrong[0].reason if wrong else None
 
     def own_inputs(self, seed: int, path: Path, shape: ShapePoint | None = None) -> Path:
         """Let the kernel's own file make inputs, at a point of the shape grid if given, in a process of its own."""

@@ -252,9 +252,10 @@ class Timer:
             failure = measurement.failed.get(index)
             if failure is not None:
                 word, reason = failure
-                found = checks.check("G14", "fail", reason)
+                tampering = outcome.candidate.tampering if outcome.candidate is not None else None
+                found = tampering or checks.check("G14", "fail", reason)
                 replaced = _with(outcome.judgement.checks, found)
-                outcome.judgement = Judgement(word, reason, checks=replaced)
+                outcome.judgement = Judgement(word, reason, checks=replaced, quick=outcome.judgement.quick)
                 outcome.timing, outcome.untimed = None, "it failed while it was timed"
                 continue
             outcome.timing = timing_of(measurement, index, self._evaluation.settings.timing)
