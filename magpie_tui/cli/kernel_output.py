@@ -317,6 +317,7 @@ def print_compare(report: CompareReport, workspace: Path) -> None:
     write()
     _print_ranking(report)
     _print_shapes(report)
+    _print_gates(report.kernels)
     notes = _notes(report)
     if notes:
         write()
