@@ -90,13 +90,17 @@ class SourceFinder:
             tell = None if on_progress is None else functools.partial(on_progress, index.repository)
             index.update(on_progress=tell)
 
-    def find(self, name: str) -> SourceReport:
-        """Say everything about one kernel name. Never guesses: without a match the report says why."""
+    def find(self, name: str, near: Sequence[str] = ()) -> SourceReport:
+        """Say everything about one kernel name. Never guesses: without a match the report says why.
+
+        Args:
+            near: Names around the kernel (the operator that launched it): their words decide between equal places.
+        """
         facts = facts_of(name)
         searched = self.repositories
         if facts.family in _WITHOUT_SOURCE:
             return SourceReport(facts, None, _WITHOUT_SOURCE[facts.family], searched=searched)
-        source = self._defined(facts)
+        source = self._defined(facts, near)
         reason = None
         if source is None:
             source, reason = self._known(facts)
@@ -114,11 +118,11 @@ class SourceFinder:
                 return index
         return None
 
-    def _defined(self, facts: KernelFacts) -> SourceMatch | None:
+    def _defined(self, facts: KernelFacts, near: Sequence[str]) -> SourceMatch | None:
         for symbol, exact in _symbols(facts):
             found = _one_a_file(self._definitions(symbol, _kinds(facts.family)))
             if found:
-                return _choose(facts, symbol, found, exact=exact)
+                return _choose(facts, symbol, found, near, exact=exact)
         return None
 
     def _definitions(self, symbol: str, kinds: Iterable[str]) -> list[Definition]:
@@ -198,12 +202,19 @@ def _around(symbol: str) -> list[str]:
     return [name for name in (bare, cut) if len(name) > 4]
 
 
-def _choose(facts: KernelFacts, symbol: str, found: list[Definition], *, exact: bool) -> SourceMatch:
+def _choose(
+    facts: KernelFacts, symbol: str, found: list[Definition], near: Sequence[str], *, exact: bool
+) -> SourceMatch:
     home = FAMILIES[facts.family].repository
     scope = facts.function.rpartition("::")[0]
     ranked = sorted(found, key=lambda one: _rank(one, home, scope), reverse=True)
     best = ranked[0]
     equals = [one for one in ranked if _rank(one, home, scope) == _rank(best, home, scope)]
+    shared = frozenset[str]()
+    if len(equals) > 1:
+        equals, shared = _nearest(equals, near)
+        best = equals[0]
+        ranked = [best, *(one for one in ranked if one is not best)]
     reasons = [f"defines {symbol}" if exact else f"defines {symbol}, the beginning of the name"]
     in_scope = bool(scope) and _ends_alike(best.scope, scope)
     at_home = home is not None and best.repository.key == home
@@ -211,11 +222,15 @@ def _choose(facts: KernelFacts, symbol: str, found: list[Definition], *, exact: 
         reasons.append(f"in namespace {best.scope}")
     if at_home:
         reasons.append(f"in {home}, where {FAMILIES[facts.family].library} lies")
+    if shared:
+        reasons.append(f"its path shares {' '.join(sorted(shared))} with the operator that launched it")
     if len(equals) > 1:
         reasons.append(f"{len(equals)} definitions are equally likely")
     elif len(found) == 1:
         reasons.append("the only definition")
     confidence = _confidence(facts, symbol, exact=exact, alone=len(equals) == 1, in_scope=in_scope, at_home=at_home)
+    if shared and confidence == "high":
+        confidence = "medium"  # a word decided, not the name
     losers = tuple(
         Loser(f"{one.file}:{one.line}", _why_not(one, best, home, scope)) for one in ranked[1 : 1 + _MOST_LOSERS]
     )
@@ -231,6 +246,23 @@ def _choose(facts: KernelFacts, symbol: str, found: list[Definition], *, exact: 
         losers=losers,
         url=None if best.repository.installed else public_url(best.repository.key, path),
     )
+
+
+def _nearest(equals: list[Definition], near: Sequence[str]) -> tuple[list[Definition], frozenset[str]]:
+    """Keep the one place whose path shares most words with names around the kernel; all of them where none stands out.
+
+    Words that every place shares decide nothing.
+    """
+    wanted = frozenset(word for name in near for word in _path_words(name))
+    common = frozenset.intersection(*(_path_words(one.path) for one in equals))
+    scored = sorted(((_path_words(one.path) & wanted) - common for one in equals), key=len, reverse=True)
+    if not scored[0] or len(scored[0]) == len(scored[1]):
+        return equals, frozenset()
+    return [one for one in equals if (_path_words(one.path) & wanted) - common == scored[0]], scored[0]
+
+
+def _path_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 2)
 
 
 def _rank(one: Definition, home: str | None, scope: str) -> tuple[bool, bool, bool]:
