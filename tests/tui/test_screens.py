@@ -44,7 +44,7 @@ def test_home_of_an_empty_root_teaches_the_next_key(world: World) -> None:
     world.machine = make_machine([make_gpu(0)])
     texts = _texts(HomeState([], [], world.read_machine(True)))
     assert "nothing runs" in texts
-    assert any("copy a config with  magpie-tui config new" in text for text in texts)
+    assert any("7, then N, copies a config to start from" in text for text in texts)
     assert "7  Configs  pick a config, check it, start it" in texts
     assert any(text.startswith("nothing that was looked at") for text in texts)
 
