@@ -22,6 +22,10 @@ step "The kernels of a trace recorded on an H200, ranked" \
      "magpie-tui trace kernels examples/traces/h200_eager_rank-0.pt.trace.json.gz --top-k 5"
 magpie-tui trace kernels examples/traces/h200_eager_rank-0.pt.trace.json.gz --top-k 5
 
+step "How far its operators are from the ceilings of an H200, most time to be won first" \
+     "magpie-tui trace roofline examples/traces/h200_eager_rank-0.pt.trace.json.gz --sort win --top-k 8"
+magpie-tui trace roofline examples/traces/h200_eager_rank-0.pt.trace.json.gz --sort win --top-k 8
+
 step "What lies there now" "magpie-tui workspaces list $results"
 magpie-tui workspaces list "$results"
 
