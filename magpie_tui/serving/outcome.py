@@ -109,7 +109,6 @@ def build_report(
     serving = _serving_json(findings, status, reasons)
     extras = Extras(
         record="record.json",
-        state=status,
         reason=reasons[0] if reasons else None,
         quality=traces.quality,
         more={"serving": serving},

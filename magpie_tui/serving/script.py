@@ -165,7 +165,6 @@ def run_script(
         errors=(*errors, *traces.problems),
         extras=Extras(
             record="record.json",
-            state=status,
             reason=errors[0] if errors else None,
             quality=traces.quality,
             more={"serving": {"schema_version": 1, "status": status, "reasons": errors, "script": str(script.path)}},
