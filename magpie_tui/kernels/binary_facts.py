@@ -268,7 +268,8 @@ def read_binary(path: Path) -> tuple[list[KernelFacts], str | None]:
     """Return the kernels of a CUDA binary, an AMD code object or a shared library, and why there are none."""
     if not path.is_file():
         return [], f"{printable(path.name)} is not there"
-    head = path.open("rb").read(20)
+    with path.open("rb") as file:
+        head = file.read(20)
     machine = int.from_bytes(head[18:20], "little") if head[:4] == b"\x7fELF" else 0
     if machine == 224:
         tools = ("llvm-readelf", "/opt/rocm/llvm/bin/llvm-readelf")
