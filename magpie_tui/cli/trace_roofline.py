@@ -23,7 +23,7 @@ from magpie_tui.cli.trace_common import (
     say_files,
     stages_from,
 )
-from magpie_tui.traces.operators.roofline_report import ReportKind, SortBy
+from magpie_tui.traces.operators.options import ReportKind, SortBy
 from magpie_tui.traces.roofline.folding import Fold
 
 if TYPE_CHECKING:
@@ -121,11 +121,17 @@ def _uses_tracelens() -> bool:
 
     Raises:
         UserInputError: An engine that reads no traces was given.
+        MachineError: TraceLens is not installed.
     """
     engine = global_options().engine
     if engine == "magpie":
         raise UserInputError("the engine magpie reads no traces", key="--engine", hint="builtin or tracelens")
-    return engine == "tracelens"
+    if engine != "tracelens":
+        return False
+    from magpie_tui.traces.tracelens.engine import require_installed
+
+    require_installed()
+    return True
 
 
 def _print_beside(report: RooflineReport, csv_dir: Path | None, list_format: ListFormat, top_k: int) -> None:

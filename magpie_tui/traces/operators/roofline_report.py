@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from magpie_tui.traces.labels import StepLabel
 from magpie_tui.traces.links import link_device_work
 from magpie_tui.traces.load import load_columns
 from magpie_tui.traces.operators.capture_files import folder_beside
+from magpie_tui.traces.operators.options import ReportKind as ReportKind
+from magpie_tui.traces.operators.options import SortBy as SortBy
 from magpie_tui.traces.operators.roofline import Roofline, RooflineOptions, draw_roofline
 from magpie_tui.traces.operators.upstream_arch import UpstreamArch
 from magpie_tui.traces.operators.upstream_report import ReportOptions, UpstreamReport, upstream_report
@@ -29,14 +30,6 @@ from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.stages import assign_work
 from magpie_tui.traces.steps import find_steps, upstream_steps
 from magpie_tui.traces.work import trace_work
-
-
-class ReportKind(str, Enum):
-    """Which of upstream's two reports is written."""
-
-    auto = "auto"
-    pytorch = "pytorch"
-    inference = "inference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +191,6 @@ def _report_options(
 def _labelled(columns: TraceColumns) -> tuple[StepLabel, ...]:
     steps = upstream_steps(columns)
     return tuple(label for label, row in zip(steps.labels, steps.row.tolist(), strict=True) if row >= 0)
-
-
-class SortBy(str, Enum):
-    """What the rows are ordered by."""
-
-    time = "time"
-    win = "win"
-    percent = "percent"
-    mean = "mean"
-    calls = "calls"
-    name = "name"
 
 
 def ordered(rows: tuple[RooflineRow, ...], by: SortBy) -> list[RooflineRow]:

@@ -48,6 +48,12 @@ class SideBySide:
     agrees: bool
 
 
+def require_installed() -> None:
+    """Raise MachineError when neither of TraceLens' commands is there."""
+    if shutil.which(INFERENCE_COMMAND) is None:
+        find_command(inference=False)
+
+
 def find_command(*, inference: bool) -> Path:
     """Find TraceLens' command.
 
