@@ -69,12 +69,14 @@ def review(
 
 
 def require_no_blocker(found: Review) -> None:
-    """Refuse to start.
+    """Refuse to start; where nothing blocks, the memory that idle GPUs hold is remembered for the next time.
 
     Raises:
         MachineError: The review found blockers; the text names all of them.
     """
     if not found.blockers:
+        if found.machine is not None:
+            remember_memory_floor(found.machine.gpus)
         return
     first = found.blockers[0]
     texts = "; ".join(f"{item.name}: {item.evidence}" for item in found.blockers)
@@ -112,6 +114,10 @@ def _items(
     yield from _host(machine, on_cpu=on_cpu)
     if not on_cpu:
         yield from _gpu_settings(machine)
+    if config.value("server_lifecycle.enabled") is True:
+        evidence = "each run starts a server of its own and ends it, whatever server_lifecycle says"
+        hint = "a kept server answers from a warm cache; magpie-tui experiment --share-servers resets one between runs"
+        yield ReviewItem("server_lifecycle", "warning", evidence, hint)
     yield _time(config, output_dir)
     yield _output(output_dir)
 
