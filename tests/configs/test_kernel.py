@@ -498,3 +498,39 @@ def test_terminal_controls_in_a_config_stay_harmless(repository: Path) -> None:
     )
     assert errors(check)
     assert not any("\x1b" in text for text in errors(check))
+
+
+RAW = """\
+kernel:
+  id: one
+  type: cuda
+  source_files: [a.hip]
+  testcase_command: ./ok
+  kernel_name: add
+  arguments: {arguments}
+  grid: ["ceil_div(n, 256)"]
+  block: 256
+  shapes: {{n: [4, 8]}}
+  {more}
+"""
+X, OUT = "{name: x, dtype: float32, shape: [n]}", "{name: y, dtype: float32, shape: [n], role: out}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "code"),
+    [
+        (f"[{X}, {OUT}]", "in_place: false", None),
+        (f"[{X}, {OUT}, {{value: rows}}]", "", "unknown-name"),
+        (f"[{X}, {{name: y, dtype: float32, shape: ['n + '], role: out}}]", "", "bad-expression"),
+        (f"[{X}]", "", "no-output"),
+        ("[{name: x, dtype: float32, shape: [n], role: inout}]", "", "conflict"),
+        ("[{name: x, dtype: float32, shape: [n], role: inout}]", "in_place: true", None),
+        (f"[{X}, {OUT}]", "flops: 2 * m", "unknown-name"),
+        (f"[{X}, {OUT}]", "flops: 2 * n", None),
+        (f"[{X}, {OUT}]", "config_files: [none.json]", "missing-file"),
+        (f"[{X}, {OUT}]", "shared_memory: -1", "out-of-range"),
+    ],
+)
+def test_kernels_without_a_main_are_checked(repository: Path, arguments: str, more: str, code: str | None) -> None:
+    check = check_text(RAW.format(arguments=arguments, more=more), path=repository / "k.yaml", caller=repository)
+    assert {found_code for found_code, _line, _column in places(check)} == (set() if code is None else {code})

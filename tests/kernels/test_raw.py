@@ -1,0 +1,144 @@
+"""Kernels without a main: what compilers say, how they are declared, and the whole way of a C++ function."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from magpie_tui.configs.kernel import load_kernel_config
+from magpie_tui.configs.kernel_model import KernelEntry
+from magpie_tui.kernels.raw import diagnostics, is_raw, library_command, spec_of
+from tests.conftest import PROJECT_ROOT
+
+EXAMPLE = PROJECT_ROOT / "examples" / "cpp_scale_add"
+NVRTC_LOG = """\
+k.cu(8): error: identifier "N" is undefined
+  extern "C" __global__ void plain(const float* a, float* b, int n) { b[0] = a[0] + N; }
+                                                                                    ^
+
+k.cu(5): error: identifier "fooo" is undefined
+  \tif (i < n) b[i] = a[i] + fooo;
+  \t                         ^
+
+k.cu(6): warning #177-D: variable "unused" was declared but never referenced
+      int unused;
+          ^
+
+2 errors detected in the compilation of "k.cu".
+"""
+"""Printed by NVRTC 12.9 for a kernel with two undefined names."""
+
+
+def test_nvrtc_tells_the_column_by_its_caret() -> None:
+    found = diagnostics(NVRTC_LOG)
+    assert [(item.line, item.column, item.severity) for item in found] == [
+        (8, 83, "error"),
+        (5, 27, "error"),
+        (6, 9, "warning"),
+    ]
+    assert str(found[1]) == 'k.cu:5:27: error: identifier "fooo" is undefined'
+
+
+def test_headers_that_are_missing_and_other_compilers() -> None:
+    text = 'k.cu(2): catastrophic error: could not open source file "cuda_fp16.h" (no directories in search list)\n'
+    assert (diagnostics(text)[0].line, diagnostics(text)[0].severity) == (2, "error")
+    clang = (
+        "/tmp/k.hip:3:17: error: use of undeclared identifier 'foo'\n    int i = foo;\n            ^\n1 error generated"
+    )
+    assert str(diagnostics(clang)[0]) == "/tmp/k.hip:3:17: error: use of undeclared identifier 'foo'"
+    gcc = "In file included from a.cpp:1:\na.h:2:10: fatal error: none.h: No such file or directory\n"
+    assert [(item.path, item.line, item.severity) for item in diagnostics(gcc)] == [("a.h", 2, "error")]
+    assert diagnostics("nothing of the kind\n") == []
+
+
+def test_arguments_become_what_the_child_needs() -> None:
+    (entry,) = load_kernel_config(EXAMPLE / "analyze.yaml").kernels
+    assert is_raw(entry)
+    spec = spec_of(entry)
+    assert [item["role"] for item in spec["arguments"]] == ["in", "in", "out", "scalar", "scalar", "scalar"]
+    assert spec["arguments"][3] == {"name": "scale", "role": "scalar", "dtype": "float32", "value": 0.5}
+    assert spec["names"] == {}
+    assert not is_raw(KernelEntry("x", "pytorch", kernel_name="f"))
+
+
+def test_plain_numbers_and_constant_dimensions() -> None:
+    entry = KernelEntry(
+        "x", "cuda", arguments=(3, 0.5, True), kernel_name="f", shapes=({"n": 4, "m": 1}, {"n": 8, "m": 1})
+    )
+    spec = spec_of(entry)
+    assert [item["dtype"] for item in spec["arguments"]] == ["int32", "float32", "bool"]
+    assert spec["names"] == {"m": 1}
+
+
+def test_options_replace_the_usual_ones(tmp_path: Path) -> None:
+    source, binary = tmp_path / "a.cpp", tmp_path / "a.so"
+    assert library_command(source, (), binary)[3:5] == ("-O2", "-std=c++17")
+    given = library_command(source, ("-O3", "-std=c++20"), binary)
+    assert "-O2" not in given and "-std=c++17" not in given
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+    """A right kernel, one that leaves the last row alone, and one that does not compile, judged in one run."""
+    pytest.importorskip("torch")
+    place = tmp_path_factory.mktemp("raw")
+    good = (EXAMPLE / "scale_add.cpp").read_text()
+    (place / "wrong.cpp").write_text(good.replace("row < rows;", "row + 1 < rows;"))
+    (place / "broken.cpp").write_text(good.replace("scale * a[col]", "scale * nothing"))
+    template = (EXAMPLE / "analyze.yaml").read_text().replace("reference.py:", f"{EXAMPLE}/reference.py:")
+    body = template[template.index("  id:") :].replace("rows: 64, cols: 4096", "rows: 4, cols: 33")
+    entries = ["kernels:"]
+    for name, source in (("good", EXAMPLE / "scale_add.cpp"), ("wrong", "wrong.cpp"), ("broken", "broken.cpp")):
+        text = body.replace("id: scale_add", f"id: {name}").replace("[scale_add.cpp]", f"[{source}]")
+        entries.append("  - " + text.strip().replace("\n", "\n  "))
+    (place / "raw.yaml").write_text("\n".join(entries) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "magpie_tui", "analyze", "-k", "raw.yaml", "--quick", "--no-perf", "-o", "out"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    (report,) = place.glob("out/*/analyze_report.json")
+    states = json.loads(report.read_text())["results"]
+    return {state["extra"]["kernel_id"]: state for state in states}
+
+
+def _own(state: dict[str, object]) -> dict[str, object]:
+    found = state["magpie_tui"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.torch
+def test_a_right_function_passes_the_whole_gate(judged: dict[str, dict[str, object]]) -> None:
+    own = _own(judged["good"])
+    assert own["state"] == "correct", own["reason"]
+    gate = own["gate"]
+    assert isinstance(gate, dict)
+    status = {check["id"]: check["status"] for check in gate["checks"]}
+    assert {status[name] for name in ("G2", "G3", "G5", "G7", "G8", "G9", "G12", "G13", "G14", "G15")} == {"pass"}
+    build = own["build"]
+    assert isinstance(build, dict) and build["function"] == "scale_add" and len(build["sha256"]) == 64
+    assert judged["good"]["compiling_state"] == "SUCCESS"
+
+
+@pytest.mark.torch
+def test_an_unwritten_row_is_found(judged: dict[str, dict[str, object]]) -> None:
+    own = _own(judged["wrong"])
+    assert own["state"] == "incorrect", own["reason"]
+
+
+@pytest.mark.torch
+def test_a_source_that_does_not_compile_names_the_place(judged: dict[str, dict[str, object]]) -> None:
+    state = judged["broken"]
+    assert _own(state)["state"] == "invalid" and state["compiling_state"] == "FAILED"
+    errors = state["errors"]
+    assert isinstance(errors, list)
+    assert errors[0].startswith("Build failed: ") and "broken.cpp:" in errors[0]
+    assert "error: 'nothing' was not declared" in errors[0].replace("‘", "'").replace("’", "'")
