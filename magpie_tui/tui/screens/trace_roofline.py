@@ -114,10 +114,10 @@ def roofline_view(width: int) -> SavedView:
     columns = ("op", "shape", "n", "ms", "pct", "bound", "reached", "pct_of_ceiling", "win_ms")
     if width < 118:
         return SavedView(columns, (("op", 18), ("shape", 15)))
-    columns = ("op", "shape", "n", "ms", "pct", "us", "bound", "reached", "pct_of_ceiling", "win_ms", "library")
+    columns = ("op", "shape", "n", "ms", "pct", "us", "bound", "reached", "pct_of_ceiling", "win_ms", "library", "note")
     if width < 150:
         return SavedView(columns, (("library", 9), ("op", 20), ("shape", 18)))
-    return SavedView((*columns, "note"), (("library", 10), ("op", 26), ("shape", 24)))
+    return SavedView(columns, (("library", 10), ("op", 26), ("shape", 24)))
 
 
 def roofline_note(stage: RooflineStage | None) -> str:
