@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.json_strict import to_plain
 from magpie_tui.traces.analysis import RankReport, failure_text
+from magpie_tui.traces.collective_totals import CollectiveTotal, RankWait, rank_waits, totals
 from magpie_tui.traces.collectives import (
-    CollectiveTotal,
     Matched,
     Matching,
     RankCollectives,
-    RankWait,
     match,
     rank_collectives,
-    rank_waits,
-    totals,
 )
 from magpie_tui.traces.discover import TraceSet
 from magpie_tui.traces.each import Reading, each_trace

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from magpie_tui.traces.containers import compress
 from magpie_tui.traces.decimals import MISSING, MISSING_TEXT, Nanoseconds, exact_floats, to_nanoseconds
 from magpie_tui.traces.repair import repaired_json, repaired_utf8, whole_number
 
@@ -489,15 +490,3 @@ def _ids(values: Iterable[Any], count: int) -> npt.NDArray[np.int64]:
         return np.array(items, np.int64) if items else np.empty(0, np.int64)
     except (TypeError, ValueError, OverflowError):
         return np.fromiter(map(whole_number, items), np.int64, count)
-
-
-def compress(data: bytes) -> bytes:
-    """Deflate quickly (ISA-L where it is installed)."""
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        import zlib
-
-        return zlib.compress(data, 1)
-    compressed: bytes = isal_zlib.compress(data, level=1)
-    return compressed

@@ -13,7 +13,8 @@ import pytest
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.collective_analysis import analyze_collectives, collectives_json
 from magpie_tui.traces.collective_tables import collective_tables, summary_long, write_tables
-from magpie_tui.traces.collectives import Matching, RankCollectives, match, rank_collectives, rank_waits, totals
+from magpie_tui.traces.collective_totals import rank_waits, totals
+from magpie_tui.traces.collectives import Matching, RankCollectives, match, rank_collectives
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.each import Reading
 from magpie_tui.traces.reader import read_columns

@@ -17,7 +17,8 @@ from magpie_tui.tui.screens.trace_tables import Listing, share_cell
 
 if TYPE_CHECKING:
     from magpie_tui.traces.analysis import KernelReport
-    from magpie_tui.traces.collectives import CollectiveTotal, Matched
+    from magpie_tui.traces.collective_totals import CollectiveTotal
+    from magpie_tui.traces.collectives import Matched
     from magpie_tui.traces.gaps import Gap
     from magpie_tui.traces.ranking import NameStatistics, RankedKernel
 
