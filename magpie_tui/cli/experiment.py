@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from magpie_tui.serving.experiment_options import EXPERIMENT_OPTIONS, Experiment
 
 if TYPE_CHECKING:
     from magpie_tui.runs.events import EventWriter
+    from magpie_tui.serving.experiment_state import ExperimentPlan
     from magpie_tui.serving.model import Phase
 
 app = command_app("Say by interleaved runs whether a change made serving faster.")
@@ -102,8 +104,27 @@ def _check(request: ExperimentRequest) -> None:
             elif item.name == "time":
                 say(printable(f"{arm}, one run of {2 * plan.pairs}: {item.evidence}"))
         require_no_blocker(found)
+    _say_what_cannot_tell(plan, paths)
     if not plan.can_claim:
         say(f"magpie-tui: warning: {plural(plan.pairs, 'pair')} can be indicative only; a claim needs 6")
+
+
+def _say_what_cannot_tell(plan: ExperimentPlan, paths: Sequence[Path]) -> None:
+    """Warn where the metric that decides follows from the load and not from the server."""
+    from magpie_tui.configs.benchmark import load_benchmark_config
+    from magpie_tui.serving.load.model import ClosedLoop
+    from magpie_tui.serving.workload import load_plan
+
+    if plan.primary in ("goodput", "e2el_p50_ms"):
+        return
+    for path in paths:
+        config = load_benchmark_config(path)
+        if not isinstance(load_plan(config, "http://127.0.0.1", config.model).arrival, ClosedLoop):
+            say(
+                f"magpie-tui: warning: requests of {printable(path.name)} arrive at a rate of their own, which no "
+                "server can raise: decide by --metric goodput or --metric e2el_p50_ms"
+            )
+            return
 
 
 def _work(request: ExperimentRequest) -> int:

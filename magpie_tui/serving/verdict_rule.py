@@ -143,6 +143,9 @@ def decide(
         not_interleaved_reason=not_interleaved_reason,
         invalid=invalid,
     )
+    ratio = question.kernel_ratio
+    if ratio is not None and ratio > 1.0 and word in ("regressed", "equivalent", "inconclusive"):
+        reasons = [*reasons, _kernel_only_text(ratio, word, kernel_view(twins.a, twins.b).new_bottleneck)]
     unsettled = word in ("inconclusive", "indicative") and bool(logs)
     needed = replicates_needed(logs, primary.margin) if unsettled and len(logs) > 1 else None
     if needed is not None:
@@ -381,6 +384,13 @@ def _from_interval(primary: MetricOutcome, p_value: float | None) -> tuple[Word,
     if not interval.includes(1.0):
         return "inconclusive", [f"the difference is smaller than the margin of {format_percent(primary.margin)}"]
     return "inconclusive", ["the interval includes 0 and is too wide to call the arms equivalent"]
+
+
+def _kernel_only_text(ratio: float, word: Word, bottleneck: str | None) -> str:
+    """Say both: the kernel is faster, serving is not shown to be."""
+    now = f"; most time now goes to {bottleneck}" if bottleneck is not None else ""
+    outcome = "got slower" if word == "regressed" else "is not shown to be faster"
+    return f"the kernel is {ratio:.2f} times faster, and serving as a whole {outcome}{now}"
 
 
 def _difference_text(item: Difference) -> str:

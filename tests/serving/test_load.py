@@ -6,14 +6,17 @@ import asyncio
 import itertools
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.serving.load.driver import LoadDriver
 from magpie_tui.serving.load.files import check_plan, read_result
+from magpie_tui.serving.load.health import HealthMonitor, judge_client
 from magpie_tui.serving.load.model import (
     ClosedLoop,
     ConstantRate,
@@ -23,11 +26,14 @@ from magpie_tui.serving.load.model import (
     PromptFile,
     RandomPrompts,
     Replay,
+    RequestRow,
     ShareGptFile,
 )
 from magpie_tui.serving.load.run import run_load
 from magpie_tui.serving.metrics import summarize
 from tests.serving.stand_in import StandIn, short_plan, stand_in
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +73,10 @@ def test_counts_come_from_the_server_and_times_from_a_schedule(server: StandIn, 
         assert row.ttft_s is not None and row.ttft_s * 1e3 >= true_ms
     assert result.client.cpu_share is not None and result.client.send_lag_p99_ms is not None
     assert read_result(tmp_path) == result
+    for name, lines in (("requests", (tmp_path / "requests.jsonl").read_text().splitlines()), ("load", [])):
+        schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+        for line in lines or [(tmp_path / "load.json").read_text()]:
+            jsonschema.validate(json.loads(line), schema)
 
 
 def test_the_same_seed_sends_the_same_requests_and_another_does_not(server: StandIn) -> None:
@@ -240,3 +250,28 @@ def test_a_plan_that_makes_no_sense_is_refused(changes: dict[str, Any], key: str
     with pytest.raises(UserInputError) as caught:
         check_plan(short_plan(**{"url": "http://127.0.0.1:1", **changes}))
     assert caught.value.key == key
+
+
+def test_a_busy_client_is_the_reason_against_its_run() -> None:
+    def monitor(cpu: float, seconds: float = 10.0) -> HealthMonitor:
+        found = HealthMonitor(lags_ns=[100_000] * 50)
+        found._began, found._ended = (0, 0), (int(seconds * 1e9), int(cpu * seconds * 1e9))
+        return found
+
+    def rows(lag_s: float, gap_s: float) -> list[RequestRow]:
+        return [
+            RequestRow("measured", index, "completed", index * gap_s, sent_s=index * gap_s + lag_s)
+            for index in range(200)
+        ]
+
+    fine = judge_client(monitor(0.3), rows(0.001, 0.01), 0, "")
+    assert fine.is_valid and not fine.warnings
+    assert judge_client(monitor(0.72), rows(0.001, 0.01), 0, "").warnings
+    busy = judge_client(monitor(0.85), rows(0.001, 0.01), 0, "")
+    assert busy.client_bound == ("the client used 85% of a core (limit 80%)",)
+    late = judge_client(monitor(0.3), rows(0.02, 0.01), 0, "")
+    assert "requests left late: 99th percentile 20.0 ms" in late.client_bound[0]
+    assert judge_client(monitor(0.3), rows(0.02, 3.0), 0, "").is_valid, "20 ms are less than 1 % of 3 s"
+    waited = [replace(row, waited_s=0.019) for row in rows(0.02, 0.01)]
+    assert judge_client(monitor(0.3), waited, 0, "").is_valid, "waiting for a slot is not the client's doing"
+    assert judge_client(monitor(0.95, seconds=0.2), rows(0.02, 0.001), 0, "").is_valid, "too short to be judged"

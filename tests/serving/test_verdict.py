@@ -155,6 +155,10 @@ def test_a_gain_beyond_the_kernels_share_is_unexplained() -> None:
     assert verdict.plausibility.expected == pytest.approx(1 / (1 - 0.05 + 0.05 / 2) - 1)
     assert verdict.kernels.new_bottleneck == "other"
     assert decide(question, steady_pairs(0.025), interleaved=True, twins=twins).word == "improved"
+    same = decide(question, steady_pairs(0.0), interleaved=True, twins=twins)
+    assert same.word == "equivalent"
+    assert "the kernel is 2.00 times faster, and serving as a whole is not shown to be faster" in same.sentence.lower()
+    assert same.sentence.endswith("; most time now goes to other.")
 
 
 def test_what_configs_change_on_purpose_is_the_change_under_test() -> None:

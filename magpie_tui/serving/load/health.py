@@ -21,7 +21,7 @@ SEND_LAG_SHARE = 0.01
 LOOP_LAG_WARNING_MS = 5.0
 COALESCED_WARNING = 0.10
 SHORTEST_JUDGED_S = 1.0
-"""In a shorter time the first steps of an interpreter count for too much to judge its CPU share."""
+"""In a shorter time the first steps of an interpreter, or one hiccup of the machine, count for too much to judge by."""
 _BEAT_NS = 20_000_000
 _SECOND_NS = 1_000_000_000
 
@@ -101,13 +101,15 @@ def judge_client(monitor: HealthMonitor, rows: Sequence[RequestRow], reconnects:
     lag_p99 = percentile(lags, 99) if lags else None
     loop_p99 = percentile(loop_lags, 99) if loop_lags else None
     share = monitor.cpu_share
-    bound, warnings = [], []
-    if share is not None and share >= CPU_LIMIT and monitor.wall_s >= SHORTEST_JUDGED_S:
-        bound.append(f"the client used {share:.0%} of a core (limit {CPU_LIMIT:.0%})")
+    bound: list[str] = []
+    warnings: list[str] = []
+    judged = bound if monitor.wall_s >= SHORTEST_JUDGED_S else warnings
+    if share is not None and share >= CPU_LIMIT:
+        judged.append(f"the client used {share:.0%} of a core (limit {CPU_LIMIT:.0%})")
     elif share is not None and share >= CPU_WARNING:
         warnings.append(f"the client used {share:.0%} of a core: single latencies may be its own")
     if lag_p99 is not None and lag_p99 > SEND_LAG_LIMIT_MS and (gap_ms is None or lag_p99 > SEND_LAG_SHARE * gap_ms):
-        bound.append(f"requests left late: 99th percentile {lag_p99:.1f} ms (limit {SEND_LAG_LIMIT_MS:g} ms)")
+        judged.append(f"requests left late: 99th percentile {lag_p99:.1f} ms (limit {SEND_LAG_LIMIT_MS:g} ms)")
     if loop_p99 is not None and loop_p99 > LOOP_LAG_WARNING_MS:
         warnings.append(f"the client's own timer was late: 99th percentile {loop_p99:.1f} ms")
     if coalesced is not None and coalesced > COALESCED_WARNING:
