@@ -235,11 +235,12 @@ class _Canvas:
 
     def x_at(self, column: int) -> float:
         """Logarithm of the intensity at a column."""
-        return self._low + (self._high - self._low) * column / max(1, self.columns - 1)
+        return self._low + (self._high - self._low) * (column - 1) / max(1, self.columns - 3)
 
     def _column_of(self, x: float) -> int:
         part = (x - self._low) / (self._high - self._low)
-        return min(self.columns - 1, max(0, round(part * (self.columns - 1))))
+        # One column at each side is left for the bracket beside a letter.
+        return min(self.columns - 1, max(0, 1 + round(part * (self.columns - 3))))
 
     def column(self, x: float, text: str) -> None:
         """Draw a line from top to bottom."""
