@@ -213,7 +213,7 @@ def _print_shapes(report: AnalyzeReport | CompareReport) -> None:
     """Print time, bandwidth, operations a second and ratio at every point of the shape grid, if there is one."""
     compared = isinstance(report, CompareReport)
     rows = [row for state in report.kernels for row in _shape_rows(state, compared=compared)]
-    if not rows:
+    if not rows or all(row[3] is None for row in rows):
         return
     columns = [
         Column("kernel", shrink=True),

@@ -71,9 +71,15 @@ def _sources(document: Document) -> tuple[Path, ...]:
     entries = [entry.value for key in ("kernel", "kernels") if isinstance(root, MapNode) and (entry := root.get(key))]
     for value in entries:
         for item in value.items if isinstance(value, ListNode) else (value,):
-            sources = item.get("source_files") if isinstance(item, MapNode) else None
-            names = sources.value.items if sources is not None and isinstance(sources.value, ListNode) else ()
-            found.extend(document.path.parent / name.text for name in names if isinstance(name, Scalar))
+            if not isinstance(item, MapNode):
+                continue
+            for key in ("source_files", "config_files"):
+                sources = item.get(key)
+                names = sources.value.items if sources is not None and isinstance(sources.value, ListNode) else ()
+                found.extend(document.path.parent / name.text for name in names if isinstance(name, Scalar))
+            reference = item.get("reference")
+            if reference is not None and isinstance(reference.value, Scalar):
+                found.append(document.path.parent / reference.value.text.partition(":")[0])
     return tuple(dict.fromkeys(path for path in found if path.is_file()))
 
 
