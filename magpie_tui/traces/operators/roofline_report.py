@@ -194,7 +194,7 @@ def _labelled(columns: TraceColumns) -> tuple[StepLabel, ...]:
 
 
 def ordered(rows: tuple[RooflineRow, ...], by: SortBy) -> list[RooflineRow]:
-    """Rows in order: largest first, of ``percent`` the smallest; what is not known last."""
+    """Rows in order: largest first, of ``percent`` the smallest; what is not known last, by time."""
 
     def key(row: RooflineRow) -> tuple[bool, float, str]:
         values = {
@@ -206,7 +206,7 @@ def ordered(rows: tuple[RooflineRow, ...], by: SortBy) -> list[RooflineRow]:
             SortBy.name: 0.0,
         }
         value = values[by]
-        return (value is None, value or 0.0, row.name)
+        return (value is None, -row.time_us if value is None else value, row.name)
 
     return sorted(rows, key=key)
 

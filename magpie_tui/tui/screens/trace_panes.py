@@ -244,7 +244,8 @@ def note_of(choice: TraceChoice, prepared: Prepared) -> str:
     """Return what stands at the right of the rule with the panes."""
     report = prepared.report
     if isinstance(report, RooflineReport):
-        return roofline_note(stage_shown(choice, report))
+        rank = f"rank {report.file.rank}, " if len(report.traces.files) > 1 else ""
+        return rank + roofline_note(stage_shown(choice, report))
     parts = [f"view {choice.view}"] if choice.view else []
     if isinstance(report, KernelReport):
         count = len(prepared.listings[listing_name(choice)].rows)
