@@ -31,7 +31,7 @@ from tests.tui.results_world import (
 from tests.tui.support import World, screen_text, wait_ready, wait_until
 from tests.workspaces.samples import compile_failed_state, upstream_compare, upstream_state
 
-NAMES = ("shapes", "gate", "samples", "diff", "build")
+NAMES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "build")
 
 
 @pytest.fixture
@@ -209,3 +209,66 @@ def test_which_comparison_is_the_newest(results: Path) -> None:
     assert newest_comparison(found) == results / COMPARE
     assert unfinished_note(found, results / COMPARE) == "newer, no report yet: compare_20261203_000000"
     assert newest_comparison(Results()) is None
+
+
+# A comparison that still runs
+
+
+def _write_running(directory: Path, replicates: int) -> Path:
+    """Write what a comparison has on disk while it is timed: config, samples so far, no report."""
+    import json
+
+    workspace = directory / "compare_20261205_000000"
+    workspace.mkdir(exist_ok=True)
+    entries = [
+        {"kernel_id": "base", "kernel_type": "CPP"},
+        {"kernel_id": "new", "kernel_type": "CPP", "magpie_tui": {"change": "flag -O3"}},
+    ]
+    config = {"kernels": entries, "magpie_tui": {"baseline": 0}}
+    (workspace / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    rows = []
+    for number in range(replicates):
+        for arm, (name, length) in enumerate((("base", 60_000 + 500 * (number % 3)), ("new", 50_000))):
+            for window in range(5):
+                start = number * 10**9 + arm * 10**8 + window * 10**6
+                rows.append(
+                    {"kernel": name, "control": False, "phase": "choose", "replicate": number, "part": "timed",
+                     "repeats": 1, "started_ns": start, "ended_ns": start + length, "window": window}
+                )  # fmt: skip
+    (workspace / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return workspace
+
+
+async def test_a_running_comparison_is_followed_without_a_verdict(tmp_path: Path, world: World) -> None:
+    workspace = _write_running(tmp_path, 2)
+    world.output_dirs = [tmp_path]
+    app = world.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await _open(pilot)
+        app.open_in_place("candidates", str(workspace))
+        await wait_until(pilot, lambda: "no verdict before the end" in screen_text(pilot), "the running comparison")
+        screen.table.move_cursor_to_key("new")
+        screen.panes.show("intervals")
+        screen._show_pane()
+        await wait_until(pilot, lambda: "gain in % against the margin 1 %" in screen_text(pilot), "the interval")
+        assert "block 2" in screen_text(pilot) and "faster" not in screen_text(pilot)
+        await wait_until(pilot, lambda: bool(app.results.results and app.results.results.mode), "watching")
+        _write_running(tmp_path, 5)
+        await wait_until(pilot, lambda: "block 5" in screen_text(pilot), "the next blocks")
+        await wait_until(pilot, lambda: "     5  " in screen_text(pilot), "the narrower interval")
+        assert screen.table.cursor_key == "new"
+
+
+def test_registers_are_in_the_table_and_explained(results: Path) -> None:
+    found = _inputs(results / COMPARE, "B")
+    source = candidate_source(found.found, 140, ascii_only=True)
+    ids = [column.id for column in source.columns if not column.hidden]
+    assert [name for name in ids if name in ("vgpr", "spill", "occ")] == ["vgpr", "spill", "occ"]
+    narrow = candidate_source(found.found, 80, ascii_only=True)
+    assert {column.id for column in narrow.columns if column.hidden} >= {"vgpr", "spill", "occ"}
+    text = " ".join(why_lines("spill", found.row, found.found, found.detail))
+    assert text.startswith("binary   128 registers a thread, 12 spilled registers")
+    assert any("registers a thread" in str(line) for line in pane_lines("counters", found))
+    guard = [str(line) for line in pane_lines("shapes", _inputs(results / COMPARE, "A"))]
+    assert any("guard" in line and "14.9" in line for line in guard)
+    assert any(line.startswith("GB/s over bytes a call") for line in guard)
