@@ -106,7 +106,7 @@ def _by_position(
     eager = _eager_steps(instances, steps, replayed)
     columns, main = instances.forest.columns, instances.forest.main
     taken: list[tuple[int, int, int, int]] = []
-    gone = np.zeros(len(instances), np.bool_)
+    gone_nodes: list[int] = []
     nodes = np.unique(instances.node[replayed]).tolist() if eager else []
     rows = np.array([main.row[node] for node in nodes], np.int64)
     at = steps_at(columns, steps, rows) if nodes else rows
@@ -121,10 +121,11 @@ def _by_position(
         calls = _nearest(eager, steps, step, instances.forest.names[0][part].astype(np.int32))
         if calls is None:
             continue
-        gone |= replayed & (instances.node == node)
+        gone_nodes.append(node)
         taken += [(node, place, main.start[node] + first, main.start[node] + last) for place, first, last in calls]
     if not taken:
         return instances, np.zeros(len(instances), np.bool_)
+    gone = replayed & np.isin(instances.node, gone_nodes)
     return _with_calls(instances, ~gone, taken)
 
 

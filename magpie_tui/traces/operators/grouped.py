@@ -61,12 +61,43 @@ def combined(*columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """One code for each distinct combination of the columns' values, by order of first appearance."""
     import numpy as np
 
-    code = np.zeros(len(columns[0]), np.int64)
+    count = len(columns[0])
+    if not count:
+        return np.empty(0, np.int64)
+    code, size = np.zeros(count, np.int64), 1
     for column in columns:
-        _values, place = np.unique(column, return_inverse=True)
-        _values, code = np.unique(code * (int(place.max(initial=0)) + 1) + place.ravel(), return_inverse=True)
-        code = code.ravel()
-    _values, first = np.unique(code, return_index=True)
+        lowest = int(column.min())
+        width = int(column.max()) - lowest + 1
+        if size * width >= _MOST_CODES:
+            code, size = _dense(code)
+        if size * width >= _MOST_CODES:
+            column, width = _dense(column)
+            lowest = 0
+        code = code * width + (column - lowest)
+        size *= width
+    if size <= _TABLE_LIMIT:
+        # Codes that lie close need no sorting.
+        first = np.full(size, count, np.int64)
+        first[code[::-1]] = np.arange(count - 1, -1, -1)
+        used = np.flatnonzero(first < count)
+    else:
+        used, places = np.unique(code, return_index=True)
+        code = np.searchsorted(used, code)
+        first = places
+        used = np.arange(len(used))
     rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
-    return rank[code] if len(code) else code
+    rank[used[np.argsort(first[used], kind="stable")]] = np.arange(len(used))
+    result: npt.NDArray[np.int64] = rank[code]
+    return result
+
+
+_MOST_CODES = 1 << 62
+_TABLE_LIMIT = 1 << 22
+
+
+def _dense(values: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+    """Codes without gaps, and how many there are."""
+    import numpy as np
+
+    distinct, place = np.unique(values, return_inverse=True)
+    return place.ravel().astype(np.int64), len(distinct)

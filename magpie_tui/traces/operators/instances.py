@@ -70,7 +70,7 @@ class Instances:
         """Device rows of these instances, one after the other."""
         import numpy as np
 
-        count = (self.end - self.start)[members]
+        count = self.end[members] - self.start[members]
         inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         work: npt.NDArray[np.int64] = self.forest.main.work[np.repeat(self.start[members], count) + inside]
         return work

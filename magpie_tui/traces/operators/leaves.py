@@ -192,12 +192,13 @@ class LauncherFacts:
         codes: dict[str, int] = {}
         for place, item in enumerate(forest.trees):
             mine = np.flatnonzero(tree == place)
-            listed = node[mine].tolist()
-            self.name[mine] = [codes.setdefault(item.name[each], len(codes)) for each in listed]
-            self.code[mine] = forest.inputs.codes_of(
-                item.columns, np.array([item.row[each] for each in listed], np.int64)
-            )
-            self.is_op[mine] = [item.kind[each] == Kind.op for each in listed]
+            nodes, inverse = np.unique(node[mine], return_inverse=True)
+            listed, inverse = nodes.tolist(), inverse.ravel()
+            names = [codes.setdefault(item.name[each], len(codes)) for each in listed]
+            self.name[mine] = np.array(names, np.int64)[inverse]
+            inputs = forest.inputs.codes_of(item.columns, np.array([item.row[each] for each in listed], np.int64))
+            self.code[mine] = inputs[inverse]
+            self.is_op[mine] = np.array([item.kind[each] == Kind.op for each in listed], np.bool_)[inverse]
         self.names = list(codes)
         host = np.where(launch >= 0, launch, node)
         rows = np.array(forest.main.row or [0], np.int64)[host] if len(host) else host
@@ -247,12 +248,16 @@ class LauncherFacts:
         import numpy as np
 
         listed = [item.modules() for item in self._forest.trees]
+        pairs = combined(self._tree.astype(np.int64), self._node, self._launch)
+        _values, example = np.unique(pairs, return_index=True)
         found: dict[str, int] = {}
         codes = []
-        for tree, node, launch in zip(self._tree.tolist(), self._node.tolist(), self._launch.tolist(), strict=True):
-            text = listed[tree][node] or (listed[0][launch] if launch >= 0 else None) or NO_MODULE
+        for place in example.tolist():
+            launch = int(self._launch[place])
+            own = listed[int(self._tree[place])][int(self._node[place])]
+            text = own or (listed[0][launch] if launch >= 0 else None) or NO_MODULE
             codes.append(found.setdefault(text, len(found)))
-        return np.array(codes, np.int64), list(found) or [NO_MODULE]
+        return np.array(codes or [0], np.int64)[pairs], list(found) or [NO_MODULE]
 
     def row(self, place: int, category: str, module: str, kernels: int) -> LeafRow:
         """Facts of the row that a launcher stands for."""

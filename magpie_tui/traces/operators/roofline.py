@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,10 +127,11 @@ class _Drawing:
         facts = LauncherFacts(self._forest, instances.tree, instances.node, instances.launch)
         self._module, self._modules = facts.modules()
         names = self._forest.main.name
-        by_name = [names[node] if node >= 0 else "" for node in guess.by_name.tolist()]
+        nodes, place = np.unique(guess.by_name, return_inverse=True)
         known: dict[str, int] = {}
-        guessed = np.array([known.setdefault(name, len(known)) for name in by_name], np.int64)
-        return combined(rows.row, guessed, guess.by_position.astype(np.int64))
+        texts = [names[node] if node >= 0 else "" for node in nodes.tolist()]
+        guessed = np.array([known.setdefault(text, len(known)) for text in texts] or [0], np.int64)
+        return combined(rows.row, guessed[place.ravel()], guess.by_position.astype(np.int64))
 
     def _unlinked_rows(self) -> npt.NDArray[np.int64]:
         """Device events without a launching call."""
@@ -234,14 +235,14 @@ class _Drawing:
     def _row(self, members: npt.NDArray[np.int64], total: float) -> RooflineRow:
         rows = self._rows
         row = rows.rows[int(rows.row[members[0]])]
-        places = rows.work[members]
-        first = next((rows.works[place] for place in places.tolist() if place >= 0), None)
-        roofs = [self._roofs[place] if place >= 0 else None for place in places.tolist()]
+        places, counts = _distinct(rows.work[members])
+        first = next((rows.works[place] for place in places if place >= 0), None)
+        roofs = [self._roofs[place] if place >= 0 else None for place in places]
         time_us = float(rows.time_us[members].sum())
         roof = next((item for item in roofs if item is not None and item.time_us is not None), None)
         guessed = self._guess(int(members[0]))
         reason = self._reason(row, first, roofs, guessed)
-        roof_us = _mean([item.time_us if item is not None else None for item in roofs])
+        roof_us = _mean([item.time_us if item is not None else None for item in roofs], counts)
         count = len(members)
         mean = time_us / count
         name, inferred = (row.name, bool(self._attribution.by_position[members[0]]))
@@ -252,7 +253,9 @@ class _Drawing:
         recorded = row.recorded if guessed is None else None
         literals = recorded.literals if recorded is not None else ("", "", "", "")
         kernels = kernels_of(self._forest.columns, self._rows.instances.work_of(members))
-        flops, size = _figure(rows.works, places, _flops), _figure(rows.works, places, _bytes)
+        works = [rows.works[place] if place >= 0 else None for place in places]
+        flops = _mean([work.best_flops if work is not None else None for work in works], counts)
+        size = _mean([work.best_bytes if work is not None else None for work in works], counts)
         caveats = (first.caveats if first is not None else ()) + ((_INFERRED_CALL,) if inferred and not guessed else ())
         if first is not None and first.correction is not None:
             caveats += (first.correction.why,)
@@ -288,7 +291,7 @@ class _Drawing:
             input_types=literals[1],
             input_strides=literals[2],
             concrete_inputs=literals[3],
-            measured=self._measured_of(places, mean),
+            measured=self._measured_of(places, counts, mean),
         )
 
     def _guess(self, place: int) -> str | None:
@@ -317,10 +320,12 @@ class _Drawing:
             return next((item.reason for item in roofs if item is not None and item.reason), work.reason)
         return "no model for this operator" if row.recorded is not None else "no model, and no shapes recorded"
 
-    def _measured_of(self, places: npt.NDArray[np.int64], mean: float) -> tuple[str, float, float] | None:
-        found = [self._measured[place] for place in places.tolist() if place >= 0]
-        time = _mean([item.time_us for item in found])
-        label = next((item.label for item in found if item.label is not None), None)
+    def _measured_of(
+        self, places: Sequence[int], counts: Sequence[int], mean: float
+    ) -> tuple[str, float, float] | None:
+        found = [self._measured[place] if place >= 0 else None for place in places]
+        time = _mean([item.time_us if item is not None else None for item in found], counts)
+        label = next((item.label for item in found if item is not None and item.label is not None), None)
         return None if time is None or label is None or not mean else (label, time, 100 * time / mean)
 
     def _bare_rows(self, rows: npt.NDArray[np.int64], total: float) -> list[RooflineRow]:
@@ -384,19 +389,18 @@ def _library(kernels: Sequence[RooflineKernel]) -> str | None:
     return None if family is None or family.key in ("unknown", "hip_cpp") else family.library.partition(" (")[0]
 
 
-def _flops(work: Work) -> float | None:
-    return work.best_flops
+def _distinct(works: npt.NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """Distinct works by first appearance, and how many calls have each."""
+    import numpy as np
+
+    places, first, counts = np.unique(works, return_index=True, return_counts=True)
+    order = np.argsort(first, kind="stable")
+    return places[order].tolist(), counts[order].tolist()
 
 
-def _bytes(work: Work) -> float | None:
-    return work.best_bytes
-
-
-def _figure(works: Sequence[Work], places: npt.NDArray[np.int64], of: Callable[[Work], float | None]) -> float | None:
-    return _mean([of(works[place]) if place >= 0 else None for place in places.tolist()])
-
-
-def _mean(values: Collection[float | None]) -> float | None:
-    """Mean; None where a value is missing."""
+def _mean(values: Sequence[float | None], counts: Sequence[int]) -> float | None:
+    """Mean weighted by calls; None where a value is missing."""
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    if not known or len(known) < len(values):
+        return None
+    return sum(value * count for value, count in zip(known, counts, strict=True)) / sum(counts)

@@ -116,6 +116,7 @@ class _Grouping:
         self._names: list[str] = []
         self._name_codes: dict[str, int] = {}
         self._is_op: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._track: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
     def run(self, annotations: AnnotationsOf) -> OperatorRows:
         import numpy as np
@@ -138,7 +139,7 @@ class _Grouping:
         modelled |= (items.pseudo >= 0) & wanted[np.maximum(items.pseudo, 0)]
         leaf_models = np.array([self._book.has_leaf_model(text) for text in self._names] or [False], np.bool_)
         modelled |= (items.how == How.leaf) & leaf_models[name]
-        track = self._forest.columns.track[items.host_rows()].astype(np.int64)
+        track = self._track = self._forest.columns.track[items.host_rows()].astype(np.int64)
         row = combined(
             name,
             code,
@@ -345,7 +346,7 @@ class _Grouping:
             by_graph = False
             if items.pseudo[place] >= 0:
                 text = items.pseudo_ops[int(items.pseudo[place])].name
-        track = forest.columns.tracks[int(forest.columns.track[int(items.host_rows()[place])])]
+        track = forest.columns.tracks[int(self._track[place])]
         process, label, thread = self._threads.of(track)
         recorded = forest.inputs[int(code[place])]
         return OperatorRow(
