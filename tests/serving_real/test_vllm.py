@@ -16,6 +16,9 @@ from magpie_tui.traces.selection import Selection
 from tests.process_helpers import TOKEN_VARIABLE
 from tests.serving_real.conftest import REQUESTS, Served
 
+pytestmark = pytest.mark.timeout(1800)
+"""The first test builds the environment where it is missing and starts two servers: long on a busy machine."""
+
 
 def test_every_request_is_answered(served: Served) -> None:
     clean = served.clean
