@@ -249,6 +249,13 @@ class Judge:
         made.answers["elements"] = {"elements": answer["elements"]}
         return made, None
 
+    def accepts(self, base: InputSet, how: str, *, old: int, new: int) -> bool:
+        """Say whether the reference takes inputs derived from ``base``; they are not kept."""
+        made, _why = self.derive(base, how, old=old, new=new)
+        if made is not None:
+            self.drop(made)
+        return made is not None
+
     def check(self, inputs: InputSet, outputs: Path, *, any_strides: bool = False) -> Message:
         """Compare a candidate's outputs with what is true for ``inputs``; the file is removed."""
         request: Message = {"do": "check", "key": inputs.key, "outputs": str(outputs), "any_strides": any_strides}

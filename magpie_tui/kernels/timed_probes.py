@@ -136,7 +136,7 @@ def growth(context: GateContext, session: Session) -> GateCheck:
     problem: str | None = None
     # What looks wrong is measured once more: a busy machine is no proof. Each round has contents of its own.
     for fresh in ((1, 2), (3, 4)):
-        numbers = [0, *(number for number in fresh if number < context.count)]
+        numbers = [0, *(number for number in fresh if number < len(context.seeds))]
         if problem is not None and len(numbers) < 2:
             break
         measured = [_times_at(context, session, old, new, numbers) for new in (small, large)]
@@ -190,10 +190,16 @@ def _two_sizes(context: GateContext) -> tuple[int, int, int] | str:
         return "the inputs have no dimension that could grow"
     device = str(context.candidate.loaded.get("device"))
     why = "the reference takes no other size"
+    largest = _MOST_BYTES.get(device, 48_000_000)
     for old in (known[-1], known[0]):
         new = int(old)
         size = base.size_bytes
-        while size * _GROWTH <= _MOST_BYTES.get(device, 48_000_000):
+        if size * _GROWTH > largest:
+            # Large already: the task's own size, and a quarter of it.
+            if new // _GROWTH and context.judge.accepts(base, "resized", old=int(old), new=new // _GROWTH):
+                return int(old), new // _GROWTH, new
+            continue
+        while size * _GROWTH <= largest:
             new *= _GROWTH
             inputs, refused = context.judge.derive(base, "resized", old=int(old), new=new)
             if inputs is None:

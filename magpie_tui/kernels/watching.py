@@ -58,92 +58,77 @@ class _Memory:
         return int(struct.unpack("<Q", data)[0]) if len(data) == 8 else None
 
 
-def _table_of(memory: _Memory, dictionary: int, keys_offset: int) -> bytes:
-    """Return the table of a dictionary's entries."""
-    head = memory.read(dictionary, keys_offset + 8)
-    if len(head) < keys_offset + 8:
-        return b""
-    used = int(struct.unpack_from("<Q", head, 16)[0])
-    table = int(struct.unpack_from("<Q", head, keys_offset)[0])
-    # An entry has two or three words, a table is at least a third full, its indices come first.
-    return memory.read(table, min(_LARGEST_TABLE, 64 + 128 * max(8, used)))
+def _values_in(memory: _Memory, dictionary: int, layout: Message) -> dict[int, int]:
+    """Return address of a key to address of its value for every entry of a dictionary; empty when it is not readable.
 
-
-def _words_after(table: bytes, key: int) -> list[int]:
-    """Return every word that stands behind ``key`` in a table: its value, and what follows where it is a value itself.
-
-    A deleted entry has neither key nor value.
+    The layout is CPython's: the dictionary points to a table of a header, indices, and entries in the order in which
+    they were made. An entry is key and value, or hash, key and value; a deleted one has neither key nor value.
     """
-    wanted = struct.pack("<Q", key)
-    found: list[int] = []
-    position = table.find(wanted)
-    while position >= 0:
-        if position % 8 == 0 and position + 16 <= len(table):
-            found.append(int(struct.unpack_from("<Q", table, position + 8)[0]))
-        position = table.find(wanted, position + 1)
-    return found
+    head = memory.read(dictionary, int(layout["keys"]) + 8)
+    if len(head) < int(layout["keys"]) + 8:
+        return {}
+    table = int(struct.unpack_from("<Q", head, int(layout["keys"]))[0])
+    header = memory.read(table, 48)
+    if len(header) < 48:
+        return {}
+    if layout["compact"]:
+        indices, general = 1 << min(header[9], 40), header[10] == 0
+        count, start = int(struct.unpack_from("<q", header, 24)[0]), 32 + indices
+    else:
+        size = int(struct.unpack_from("<q", header, 8)[0])
+        count, general = int(struct.unpack_from("<q", header, 32)[0]), True
+        start = 40 + size * (1 if size <= 0xFF else 2 if size <= 0xFFFF else 4)
+    words = 3 if general else 2
+    if not 0 <= count * words * 8 <= _LARGEST_TABLE:
+        return {}
+    data = memory.read(table + start, count * words * 8)
+    entries = struct.unpack(f"<{len(data) // 8}Q", data[: len(data) // 8 * 8])
+    first = 1 if general else 0
+    return dict(zip(entries[first::words], entries[first + 1 :: words], strict=False))
 
 
 class IdentityWatch:
-    """What a process surveyed, and how its tables looked before the kernel was loaded."""
+    """What a process surveyed before the kernel was loaded."""
 
     def __init__(self, pid: int, survey: Message) -> None:
         self._pid = pid
         self._words = survey["words"]
         self._slots = survey["slots"]
-        self._offset = int(survey["keys_offset"])
-        self._before: dict[tuple[int, int], set[int]] = {}
-        self._reason = self._begin()
+        self._layout: Message = survey["layout"]
+        before = self.compare()
+        self._reason = before.reason
+        if before.names:
+            self._reason = "the namespaces of this interpreter cannot be read from outside"
 
-    def _begin(self) -> str | None:
-        """Read every place once; returns why that cannot be relied on, or None."""
-        try:
-            memory = _Memory(self._pid)
-        except OSError as error:
-            return f"the memory of the kernel's process cannot be read from outside ({error.strerror})"
-        try:
-            tables: dict[int, bytes] = {}
-            for item in self._slots:
-                key, words = self._slot_words(memory, item, tables)
-                self._before[key] = set(words)
-                if item["value"] and int(item["value"]) not in words:
-                    return "the namespaces of this interpreter cannot be read from outside"
-            return None
-        finally:
-            memory.close()
-
-    def _slot_words(
-        self, memory: _Memory, item: Message, tables: dict[int, bytes]
-    ) -> tuple[tuple[int, int], list[int]]:
-        dictionary, key = int(item["dictionary"]), int(item["key"])
-        if dictionary not in tables:
-            tables[dictionary] = _table_of(memory, dictionary, self._offset)
-        return (dictionary, key), _words_after(tables[dictionary], key)
+    _reason: str | None = None
 
     def compare(self) -> Changed:
-        """Compare the memory of the process with what it was."""
+        """Compare the memory of the process with what it surveyed."""
         if self._reason is not None:
             return Changed(reason=self._reason)
         try:
             memory = _Memory(self._pid)
         except OSError as error:
-            return Changed(reason=f"the kernel's process is gone ({error.strerror})")
+            return Changed(reason=f"the memory of the kernel's process cannot be read from outside ({error.strerror})")
         try:
             return self._compare(memory)
         finally:
             memory.close()
 
     def _compare(self, memory: _Memory) -> Changed:
+        if self._words and memory.word(int(self._words[0]["address"])) is None:
+            return Changed(reason="the memory of the kernel's process cannot be read from outside (it has ended)")
         changed: dict[str, None] = {}
         for item in self._words:
             if memory.word(int(item["address"])) != int(item["value"]):
                 changed[str(item["name"])] = None
-        tables: dict[int, bytes] = {}
+        tables: dict[int, dict[int, int]] = {}
         for item in self._slots:
-            key, words = self._slot_words(memory, item, tables)
-            value = int(item["value"])
-            # A name that was not there must not be there; one that was must still stand beside its value.
-            if value not in words if value else not set(words) <= self._before[key] | {0}:
+            dictionary = int(item["dictionary"])
+            if dictionary not in tables:
+                tables[dictionary] = _values_in(memory, dictionary, self._layout)
+            # A name that was not there must not be there.
+            if tables[dictionary].get(int(item["key"]), 0) != int(item["value"]):
                 changed[str(item["name"])] = None
         return Changed(tuple(changed), len(self._words) + len(self._slots))
 

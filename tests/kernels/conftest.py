@@ -57,6 +57,7 @@ def judge_kernel(harness: Harness, tmp_path: Path) -> Iterator[JudgeKernel]:
         reference: str = REFERENCE,
         settings: GateSettings | None = None,
         task: ReferenceTask | None = None,
+        digests: dict[str, str] | None = None,
         **entry_settings: object,
     ) -> Judgement:
         true_path, path = tmp_path / "reference.py", tmp_path / "kernel.py"
@@ -82,7 +83,8 @@ def judge_kernel(harness: Harness, tmp_path: Path) -> Iterator[JudgeKernel]:
         candidate = Candidate(0, entry, path, harness, tmp_path, 1, memory, 7, gate_settings.timeout_s, rights=rights)
         rng = random.Random(5)
         seeds = [rng.getrandbits(31) for _ in range(gate_settings.seeds)]
-        return Gate(candidate, judge, gate_settings, seeds, rng, lambda step: None).run()
+        known = {str(path.with_name(name)): digest for name, digest in (digests or {}).items()}
+        return Gate(candidate, judge, gate_settings, seeds, rng, lambda step: None, known).run()
 
     yield run
     for judge in judges:

@@ -160,7 +160,9 @@ def watch_attempts(hidden: list[str], protected: list[str], family: list[int]) -
     return attempts
 
 
-def _can_read(path: str) -> bool:
+def _can_read(path: str, *, confined: bool) -> bool:
+    if os.path.isdir(path):  # noqa: PTH112
+        return not confined  # the names in it can be listed, its files cannot be opened
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError:
@@ -202,7 +204,7 @@ class Confinement:
         sys.dont_write_bytecode = True
         tempfile.tempdir = None
         self.facts = _landlock(hidden, writable) if request["landlock"] else {"landlock": 0, "reason": "not asked for"}
-        self.facts["readable"] = [path for path in hidden if _can_read(path)]
+        self.facts["readable"] = [path for path in hidden if _can_read(path, confined=bool(self.facts["landlock"]))]
         self.facts["writable"] = [path for path in protected if _can_write(path)]
         family = [os.getppid(), *request.get("family", [])]
         self.attempts = watch_attempts(hidden, protected, family)

@@ -13,8 +13,8 @@ import sys
 import types
 from typing import Any
 
-_KEYS_OFFSET = 32
-"""Of the pointer to the table of a dictionary's entries, in CPython 3.10 and later."""
+LAYOUT: dict[str, Any] = {"keys": 32, "compact": sys.version_info >= (3, 11)}
+"""How CPython lays dictionaries out: the offset of the pointer to the table of entries, and the form of its header."""
 
 WATCHED: dict[str, tuple[str, ...]] = {
     "time": ("perf_counter_ns", "perf_counter", "monotonic_ns", "monotonic", "time_ns", "time", "process_time_ns"),
@@ -126,7 +126,7 @@ def survey() -> dict[str, Any]:
             continue
         collected.everything(f"{_PACKAGE}.{name}", vars(module))
     _KEPT.append(collected.kept)
-    return {"words": collected.words, "slots": collected.slots, "keys_offset": _KEYS_OFFSET}
+    return {"words": collected.words, "slots": collected.slots, "layout": LAYOUT}
 
 
 _KEPT: list[Any] = []

@@ -1,0 +1,209 @@
+"""Parts of the gate by themselves: what is hidden, what is watched, what a bound allows, what a refusal is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from magpie_tui.kernels import checks
+from magpie_tui.kernels.harness.confine import _entries_but, landlock_version
+from magpie_tui.kernels.model import GateCheck
+from magpie_tui.kernels.probes import is_refusal
+from magpie_tui.kernels.settings import EvaluationSettings, GateSettings, quick_settings
+from magpie_tui.kernels.watching import IdentityWatch, thread_times
+from tests.conftest import PROJECT_ROOT
+from tests.kernels.conftest import JudgeKernel
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sets(st.sampled_from(["a", "b/c", "b/d/e", "b/d/f", "g/h/i"]), min_size=1, max_size=4))
+def test_everything_but_the_hidden_is_allowed(tmp_path_factory: pytest.TempPathFactory, hidden: set[str]) -> None:
+    root = tmp_path_factory.mktemp("tree")
+    for name in ("a", "b/c", "b/d/e", "b/d/f", "g/h/i", "g/k", "l"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    secrets = sorted(str(root / name) for name in hidden)
+    allowed = list(_entries_but(str(root), secrets))
+
+    def reachable(path: Path) -> bool:
+        return any(str(path) == item or str(path).startswith(item + "/") for item in allowed)
+
+    for path in root.rglob("*"):
+        if path.is_file():
+            assert reachable(path) != (str(path) in secrets)
+
+
+CONFINED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from magpie_tui.kernels.harness.confine import Confinement
+place = sys.argv[2]
+made = Confinement({{"landlock": {landlock}, "hidden": [place + "/secret"], "protected": [place + "/others"],
+    "writable": [place + "/own"], "environment": {{"TMPDIR": place + "/own/tmp"}}, "family": []}})
+tried = {{}}
+for name, mode in (("secret/x", "r"), ("others/x", "a"), ("elsewhere", "w"), ("own/x", "w"), ("others/x", "r")):
+    try:
+        open(place + "/" + name, mode).close()
+        tried[name + mode] = True
+    except OSError:
+        tried[name + mode] = False
+import ctypes
+native = ctypes.CDLL(None).open((place + "/secret/x").encode(), 0) >= 0
+print(json.dumps([made.facts, tried, native, made.attempts]))
+"""
+
+
+@pytest.mark.parametrize("landlock", [True, False])
+def test_a_process_gives_its_rights_up(tmp_path: Path, landlock: bool) -> None:
+    import json
+
+    for name in ("secret", "others", "own"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x").write_text("x")
+    program = CONFINED.format(landlock=landlock)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(PROJECT_ROOT), str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    facts, tried, native, attempts = json.loads(done.stdout)
+    real = landlock and landlock_version() > 0
+    assert bool(facts["landlock"]) == real
+    assert (facts["readable"] == []) == real
+    assert tried == {"secret/xr": False, "others/xa": False, "elsewherew": not real, "own/xw": True, "others/xr": True}
+    assert native != real  # only the kernel of the system holds native code back
+    assert [item["what"] for item in attempts] == ["read", "write"]
+
+
+def test_replaced_functions_are_seen_from_outside() -> None:
+    program = (
+        "import sys, json, types, time\n"
+        f"sys.path.insert(0, {str(PROJECT_ROOT)!r})\n"
+        "from magpie_tui.kernels.harness import identities\n"
+        "identities.WATCHED = {'time': ('perf_counter_ns', 'monotonic'), 'json': ('dumps', 'not_there')}\n"
+        "print(json.dumps(identities.survey()), flush=True)\n"
+        "steps = {'clock': lambda: setattr(time, 'monotonic', print),\n"
+        "  'code': lambda: setattr(json.dumps, '__code__', (lambda obj, **k: '').__code__),\n"
+        "  'new': lambda: setattr(json, 'not_there', 1),\n"
+        "  'many': lambda: [setattr(json, f'x{n}', n) for n in range(999)]}\n"
+        "for line in sys.stdin:\n    steps[line.strip()]()\n    print('done', flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        import json
+
+        assert process.stdin is not None and process.stdout is not None
+        watch = IdentityWatch(process.pid, json.loads(process.stdout.readline()))
+        assert watch.compare().names == () and watch.compare().reason is None
+        names: list[str] = []
+        for step, name in (
+            ("many", None),
+            ("clock", "time.monotonic"),
+            ("code", "json.dumps"),
+            ("new", "json.not_there"),
+        ):
+            process.stdin.write(step + "\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            names += [name] if name else []
+            assert sorted(watch.compare().names) == sorted(names)
+        process.stdin.close()
+    assert "cannot be read" in (watch.compare().reason or "")
+
+
+def test_the_threads_of_a_process_are_counted() -> None:
+    assert os.getpid() in thread_times(os.getpid())
+    assert thread_times(2**22 + 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "zero_size", "refused"),
+    [
+        ("it raised ValueError: rows must be even (k.py:3)", False, True),
+        ("it raised AssertionError", True, True),
+        ("it raised RuntimeError: x must be contiguous", False, True),
+        ("it raised RuntimeError: x must be contiguous", True, False),
+        ("it raised RuntimeError: shape '[8, 16]' is invalid for input of size 136", False, False),
+        ("it raised ZeroDivisionError: division by zero", False, False),
+        ("it was ended by SIGSEGV", False, False),
+    ],
+)
+def test_a_refusal_is_told_from_a_failure(reason: str, zero_size: bool, refused: bool) -> None:
+    assert is_refusal(reason, zero_size=zero_size) is refused
+
+
+def test_findings_of_one_check_are_joined() -> None:
+    good, bad = checks.check("G18", "pass", "a; b", x=1), checks.check("G18", "fail", "c")
+    later, skipped = checks.check("G18", "pass", "b; d", y=2), checks.check("G18", "not_run", "e")
+    assert checks.joined(None, good) is good
+    assert checks.joined(good, bad) is bad and checks.joined(bad, good) is bad
+    assert checks.joined(good, later) == GateCheck("G18", good.title, "pass", "a; b; d", {"x": 1, "y": 2})
+    assert checks.joined(good, skipped).status == "pass" and "e" in (checks.joined(good, skipped).reason or "")
+
+
+def test_a_first_look_shortens_the_gate_and_says_so() -> None:
+    gate = quick_settings(EvaluationSettings()).gate
+    assert gate.quick and not gate.growth and not gate.sanitize
+    assert gate.seeds < GateSettings().seeds and gate.variants < GateSettings().variants
+
+
+@pytest.mark.torch
+def test_bounds_follow_the_usual_size_and_errors_have_no_direction() -> None:
+    torch = pytest.importorskip("torch")
+    from magpie_tui.kernels.harness import numbers
+
+    torch.manual_seed(3)
+    values = torch.randn(4000, dtype=torch.float64)
+    bound = numbers.tolerance_for("float32", {})
+    noise = values * (1 + 5e-5 * torch.randn(4000, dtype=torch.float64).clamp(-1.5, 1.5))
+    assert numbers.within(numbers.deviation(noise, values, bound))
+    scaled = numbers.deviation(values * (1 + 7e-5), values, bound)
+    assert scaled["over"] == 0 and scaled["bias"] < 0.5 and not numbers.within(scaled)
+    with_outlier = values.clone()
+    with_outlier[7] = 1e7
+    assert numbers.size_of(with_outlier) < 1e-2 * numbers.rms(with_outlier)
+    assert numbers.size_of(values) == numbers.rms(values)
+    one_hot = torch.zeros(1000, dtype=torch.float64)
+    one_hot[5] = 1.0
+    assert numbers.size_of(one_hot) == numbers.rms(one_hot)
+
+
+NAN_REFERENCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = x * 2
+        y[0] = float("nan")
+        return y
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+"""
+
+
+@pytest.mark.torch
+def test_nan_in_the_reference_must_be_declared(judge_kernel: JudgeKernel) -> None:
+    same = NAN_REFERENCE.replace("x * 2", "x + x")
+    undeclared = judge_kernel(same, reference=NAN_REFERENCE)
+    assert (undeclared.word, undeclared.ours) == ("invalid", True)
+    assert "equal_nan" in (undeclared.reason or "")
+    declared = GateSettings(timeout_s=60, repeats=2, calls=6, variants=0, growth=False, holds=1, equal_nan=True)
+    assert judge_kernel(same, reference=NAN_REFERENCE, settings=declared).word == "correct"
+    without = same.replace('float("nan")', "0.0")
+    refused = judge_kernel(without, reference=NAN_REFERENCE, settings=declared)
+    assert [item.id for item in refused.checks if item.status == "fail"] == ["G10"]
+
+
+@pytest.mark.torch
+def test_a_source_that_was_exchanged_after_it_was_hashed_is_found(judge_kernel: JudgeKernel) -> None:
+    source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x, w): return x * w + 1\n"
+    judgement = judge_kernel(source, digests={"kernel.py": "0" * 64})
+    assert [item.id for item in judgement.checks if item.status == "fail"] == ["G1"]
+    assert replace(judgement).word == "incorrect"
