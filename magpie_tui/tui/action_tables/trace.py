@@ -199,8 +199,8 @@ ACTIONS: tuple[Action, ...] = (
         "TraceDiffScreen",
         "next_view",
         ("v",),
-        "go to kernels or stages",
-        "Show the differences of kernels, or those of stages.",
+        "go to the next listing of differences",
+        "Go to the next of operators, modules, kernels and stages.",
         label="view",
     ),
     _action(

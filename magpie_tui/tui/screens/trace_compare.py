@@ -15,7 +15,8 @@ from textual.widgets import Static
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.traces.diff import Difference
-from magpie_tui.traces.diff_listings import difference_rows
+from magpie_tui.traces.diff_listings import difference_rows, operator_rows
+from magpie_tui.traces.operators.difference import OperatorDifference
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.screens.base import PlaceScreen
@@ -29,13 +30,14 @@ from magpie_tui.tui.screens.trace_words import reading_text
 from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_source import Tone
+from magpie_tui.tui.widgets.table_view import default_view
 from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-VIEWS = ("kernels", "stages")
+VIEWS = ("operators", "modules", "kernels", "stages")
 _EMPTY = "nothing differs that has a time\n\n] goes to another stage"
 _TONES: dict[str, Tone] = {"slower": "error", "faster": "ok", "new": "warning", "gone": "muted"}
 
@@ -53,8 +55,9 @@ class TraceDiffScreen(PlaceScreen):
     CSS_PATH = "trace.tcss"
     BINDINGS: ClassVar[list[Any]] = bindings_for("TraceDiffScreen")
     HELP = (
-        "Kernels and stages of two runs, largest difference first; per step where both have steps, else per rank. v "
-        "changes between kernels and stages, ] goes through the stages of the engine, x compares the other way round.\n"
+        "Operators, modules, kernels and stages of two runs, largest difference first; per step where both have steps, "
+        "else per rank. Operators are aligned by stage and module; below a row stand its kernels. v goes through the "
+        "listings, ] goes through the stages of the engine, x compares the other way round.\n"
         "\nA difference without repeated runs says what changed, not whether it is more than noise."
     )
 
@@ -103,12 +106,29 @@ class TraceDiffScreen(PlaceScreen):
         return found if isinstance(found, ComparedTraces) else None
 
     @property
+    def operators(self) -> tuple[OperatorDifference, ...]:
+        """The operators or modules that are listed; none in the other listings."""
+        found = self.compared
+        if found is None or self._view not in ("operators", "modules"):
+            return ()
+        listed = found.operators.operators if self._view == "operators" else found.operators.modules
+        return tuple(item for item in listed if self._stage is None or item.stage == self._stage.value)
+
+    @property
     def items(self) -> tuple[Difference, ...]:
         """The differences that are listed."""
         found = self.compared
         if found is None:
             return ()
+        if self._view in ("operators", "modules"):
+            return tuple(item.operator for item in self.operators)
         return found.difference.kernels if self._view == "kernels" else found.difference.stages
+
+    def current_place(self) -> int | None:
+        """Return where the listing has the row under the cursor."""
+        source = self.table.source
+        place = source.place_of(self.table.cursor_key) if isinstance(source, ListingSource) else None
+        return place if place is not None and place < len(self.items) else None
 
     def on_mount(self) -> None:
         """Put the cursor into the table."""
@@ -129,10 +149,10 @@ class TraceDiffScreen(PlaceScreen):
     def equivalent_command(self) -> Sequence[str] | None:
         """What prints the differences."""
         words = ["trace", "diff", str(self._before), str(self._after)]
-        words += ["--view", self._view] if self._view != VIEWS[0] else []
+        words += ["--view", self._view] if self._view != "kernels" else []
         words += ["--stage", self._stage.value] if self._stage is not None else []
         count = len(self.items)
-        return [*words, "--top-k", str(count)] if self._view == "kernels" and count > 20 else words
+        return [*words, "--top-k", str(count)] if count > 20 else words
 
     def reload(self) -> None:
         """Read both again."""
@@ -175,13 +195,16 @@ class TraceDiffScreen(PlaceScreen):
     def _show_rows(self, found: ComparedTraces) -> None:
         self._stages = found.stages
         self._show_head()
-        columns, rows = difference_rows(found.difference, self.items)
+        operators = self.operators
+        if self._view in ("operators", "modules"):
+            columns, rows = operator_rows(operators)
+            keys = [f"{item.stage} {item.module} {item.operator.name}" for item in operators]
+        else:
+            columns, rows = difference_rows(found.difference, self.items)
+            keys = [item.name for item in self.items]
         values = [tuple(_value(cell) for cell in row) for row in rows]
-        source = ListingSource(
-            listing_of((columns, rows), values, [item.name for item in self.items]),
-            tones={"change": lambda text: _TONES.get(text)},
-        )
-        self.table.set_source(source)
+        source = ListingSource(listing_of((columns, rows), values, keys), tones={"change": _tone})
+        self.table.set_source(source, default_view(source.columns))
         self.stand(found.difference.caveats[0].text if found.difference.caveats else "")
         self._show_row()
 
@@ -209,22 +232,34 @@ class TraceDiffScreen(PlaceScreen):
         self._show_row()
 
     def _show_row(self) -> None:
-        item = next((one for one in self.items if one.name == self.table.cursor_key), None)
+        place = self.current_place()
+        item = None if place is None else self.items[place]
         title = "" if item is None else f"{item.change.value}"
         note = "" if self.compared is None else plural(len(self.items), self._view.removesuffix("s"))
         self.query_one("#entry-rule", RuleRow).show(title, note)
         width = max(40, self.query_one("#entry").content_size.width)
-        self.query_one("#entry", TextLines).set_lines([] if item is None else self._lines(item, width))
+        self.query_one("#entry", TextLines).set_lines([] if place is None else self._lines(place, width))
         self.update_frame()
 
-    def _lines(self, item: Difference, width: int) -> list[Line]:
-        found = self.compared
+    def _lines(self, place: int, width: int) -> list[Line]:
+        found, item = self.compared, self.items[place]
         unit = "step" if found is not None and found.difference.unit == "step" else "rank"
         lines = fact("name", item.name, width)
-        change = "" if item.ratio is None else f", {item.ratio:.3f} times"
-        text = f"A {us(item.a_us)}, B {us(item.b_us)} a {unit}: {us(item.delta_us)}{change}"
-        lines += fact("time", text, width)
         caveats = () if found is None else found.difference.caveats
+        if self.operators:
+            operator = self.operators[place]
+            unit = operator.unit
+            if operator.module:
+                lines += fact("module", operator.module, width)
+            caveats = () if found is None else found.operators.caveats
+        lines += fact("time", _times(item, unit), width)
+        if self.operators:
+            for index, kernel in enumerate(self.operators[place].kernels):
+                text = f"{kernel.change.value}: {kernel.name}  {_times(kernel, unit)}"
+                lines += fact("kernels" if index == 0 else "", text, width)
+            for name, shapes in (("A shapes", operator.a_shapes), ("B shapes", operator.b_shapes)):
+                if shapes:
+                    lines += fact(name, "; ".join(shapes), width, "$quiet")
         for index, caveat in enumerate(caveats):
             lines += fact("caveat" if index == 0 else "", caveat.text, width, "$warning")
         return lines
@@ -233,10 +268,10 @@ class TraceDiffScreen(PlaceScreen):
     def _open_row(self) -> None:
         from magpie_tui.tui.dialogs.viewer import TextDialog
 
-        item = next((one for one in self.items if one.name == self.table.cursor_key), None)
-        if item is not None:
+        place = self.current_place()
+        if place is not None:
             width = min(120, self.app.size.width * 9 // 10) - 6
-            self.app.push_screen(TextDialog(printable(item.name), self._lines(item, width)))
+            self.app.push_screen(TextDialog(printable(self.items[place].name), self._lines(place, width)))
 
     def disabled_reason(self, action: str) -> str | None:
         """Say why an action is impossible now."""
@@ -251,7 +286,7 @@ class TraceDiffScreen(PlaceScreen):
         self.show_all()
 
     def action_next_view(self) -> None:
-        """Go to kernels or stages."""
+        """Go to the next listing."""
         self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
         self.show_all()
 
@@ -259,6 +294,16 @@ class TraceDiffScreen(PlaceScreen):
         """Compare the other way round."""
         self._before, self._after = self._after, self._before
         self.show_all()
+
+
+def _tone(text: str) -> Tone | None:
+    return _TONES.get(text)
+
+
+def _times(item: Difference, unit: str) -> str:
+    """Both times and their difference."""
+    change = "" if item.ratio is None else f", {item.ratio:.3f} times"
+    return f"A {us(item.a_us)}, B {us(item.b_us)} a {unit}: {us(item.delta_us)}{change}"
 
 
 def _value(cell: object) -> str | float | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from magpie_tui.traces.diff import TraceDiff
     from magpie_tui.traces.discover import TraceSet
     from magpie_tui.traces.each import Reading as TraceReading
+    from magpie_tui.traces.operators.difference import OperatorDiff
     from magpie_tui.traces.operators.roofline_report import RooflineReport
     from magpie_tui.traces.stage_analysis import TimeReport
 
@@ -65,12 +66,14 @@ class ComparedTraces:
 
     Attributes:
         before, after: What was compared with, and what is compared.
+        operators: Operators and modules with the kernels below; of the first rank of each.
         stages: Stages that either has.
     """
 
     before: Path
     after: Path
     difference: TraceDiff
+    operators: OperatorDiff
     stages: tuple[Stage, ...]
 
 
@@ -152,8 +155,10 @@ def _compared(query: TraceQuery, traces: TraceSet, reading: TraceReading) -> Com
     from magpie_tui.traces.analysis import analyze_kernels
     from magpie_tui.traces.diff import compare_traces
     from magpie_tui.traces.discover import find_traces
+    from magpie_tui.traces.operators.difference import compare_files
 
     assert query.other is not None
+    other = find_traces(query.other)
     before, after = (
         analyze_kernels(
             found,
@@ -164,12 +169,13 @@ def _compared(query: TraceQuery, traces: TraceSet, reading: TraceReading) -> Com
             stages=query.stages,
             timeline=True,
         )
-        for found in (traces, find_traces(query.other))
+        for found in (traces, other)
     )
     ranks = [rank for report in (before, after) for rank in report.ranks if rank.stages is not None]
     names = {fact.stage for rank in ranks for fact in (rank.stages.stages if rank.stages is not None else ())}
     stages = tuple(stage for stage in Stage if stage in names)
-    return ComparedTraces(query.root, query.other, compare_traces(before, after), stages)
+    operators = compare_files(traces.files[0].path, other.files[0].path, salvage=query.salvage)
+    return ComparedTraces(query.root, query.other, compare_traces(before, after), operators, stages)
 
 
 def _collectives(query: TraceQuery, number: int, traces: TraceSet, reading: TraceReading) -> Answer:

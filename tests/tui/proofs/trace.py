@@ -253,10 +253,13 @@ async def one_stage_is_compared(stage: Stage) -> None:
 @proves("trace.diff_view")
 async def stages_are_compared(stage: Stage) -> None:
     screen = await compared(stage)
-    kernels = len(screen.items)
-    await stage.press()
-    await stage.pilot.pause()
-    assert "--view stages" in screen.command_line() and 0 < len(screen.items) < kernels
+    seen = {}
+    for _view in range(4):
+        words = screen.equivalent_command() or ()
+        seen[words[words.index("--view") + 1] if "--view" in words else "kernels"] = len(screen.items)
+        await stage.press()
+        await stage.pilot.pause()
+    assert list(seen) == ["operators", "modules", "kernels", "stages"] and 0 < seen["stages"] < seen["kernels"]
 
 
 @proves("trace.diff_swap")
