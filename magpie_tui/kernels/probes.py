@@ -145,7 +145,7 @@ def _watch_threads(pid: int, duration_s: float, known: set[int]) -> dict[int, in
         time.sleep(LOOK_EVERY_S)
 
 
-REFUSALS = ("ValueError", "AssertionError", "NotImplementedError", "TypeError")
+REFUSALS = ("ValueError", "AssertionError", "NotImplementedError", "TypeError", "WrongInputsError", "ExpressionError")
 _WORDS_OF_A_REFUSAL = ("contiguous", "multiple of", "divisible", "not support", "unsupported", "aligned")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +66,41 @@ def test_zeros_never_pass(name: str, harness: Harness, tmp_path: Path) -> None:
     judgement = judge(kernels[-1], zeros, kernels, harness, tmp_path)
     assert judgement.word == "incorrect", judgement.reason
     assert [check.id for check in judgement.checks if check.status == "fail"] == ["G9"]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_a_program_that_adds_nothing_fails_its_own_testcase(tmp_path: Path) -> None:
+    (entry,) = load_kernel_config(EXAMPLES / "cpp_vector_add" / "analyze.yaml").kernels
+    assert entry.source_file is not None
+    text = entry.source_file.read_text()
+    assert "sum[index] = a[index] + b[index];" in text
+    (tmp_path / "vector_add.cpp").write_text(text.replace("sum[index] = a[index] + b[index];", "sum[index] = 0.0f;"))
+    for command in entry.compile_commands:
+        subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(entry.testcase_commands[0], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode != 0
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_zeros_of_a_kernel_without_a_main_never_pass(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    place = EXAMPLES / "cpp_scale_add"
+    text = (place / "scale_add.cpp").read_text()
+    assert "o[col] = scale * a[col] + y[col];" in text
+    (tmp_path / "scale_add.cpp").write_text(text.replace("o[col] = scale * a[col] + y[col];", "o[col] = 0.0f;"))
+    config = (place / "analyze.yaml").read_text().replace("reference.py:", f"{place}/reference.py:")
+    (tmp_path / "zeros.yaml").write_text(config.replace("rows: 64, cols: 4096", "rows: 4, cols: 33"))
+    command = [sys.executable, "-m", "magpie_tui", "analyze", "-k", "zeros.yaml", "--quick", "--no-perf", "-o", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    (report,) = tmp_path.glob("out/*/analyze_report.json")
+    (state,) = json.loads(report.read_text())["results"]
+    checks = state["magpie_tui"]["gate"]["checks"]
+    assert [check["id"] for check in checks if check["status"] == "fail"] == ["G9"]
+
+
+def test_zeros_are_tried_on_every_example_that_runs_without_a_gpu() -> None:
+    tried = {"pytorch_rmsnorm", "pytorch_softmax", "triton_vector_add", "cpp_vector_add", "cpp_scale_add"}
+    kernels = {path.parent.name for path in EXAMPLES.glob("*/analyze*.yaml")}
+    assert {name for name in kernels if not name.startswith(("cuda", "simple_hip"))} == tried
