@@ -289,7 +289,7 @@ class _Run:
         found = self.found
         found.load, found.metrics = result, summarize(result, objectives_of(self.config))
         found.window = server_window(found.counters_before, found.counters_after)
-        found.checks = cross_check(result.requests, found.counters_before, found.counters_after)
+        found.checks = cross_check((*result.warmup, *result.requests), found.counters_before, found.counters_after)
         found.comparability.update(measured_facts(found.metrics, found.window.cache_hit_rate))
         found.stopped = watch.reason if watch.server_end is None else None
         found.server_end = watch.server_end

@@ -89,7 +89,9 @@ def test_the_same_seed_sends_the_same_requests_and_another_does_not(server: Stan
 
 
 def test_chat_counts_neither_the_role_nor_the_usage_as_a_token(server: StandIn) -> None:
-    result = _load(server, endpoint="chat", prompts=RandomPrompts(30, 30))
+    result = _load(server, endpoint="chat", prompts=RandomPrompts(30, 30), warmup_requests=2)
+    assert [(row.part, row.index) for row in result.warmup] == [("warmup", index) for index in range(5)]
+    assert [row.prompt_tokens for row in result.warmup[:3]] == [15, 31, 289], "three to calibrate by"
     for row in result.requests:
         assert row.chunks == row.output_tokens == row.requested_output
         # The words were calibrated against the server's own count, which adds 7 tokens for the frame of a message.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -126,12 +125,9 @@ class LoadDriver:
         offsets = schedule(plan.arrival, plan.requests, plan.seed)
         try:
             await self._connect()
-            warmup: list[RequestRow] = []
+            warmup = await self._calibrate()
             if plan.warmup_requests and self._stopping is None:
-                await self._calibrate()
-                warmup = await self._warm_up()
-            else:
-                await self._calibrate()
+                warmup += await self._warm_up(len(warmup))
             return await self._measure(offsets, warmup)
         finally:
             self._pool.close()
@@ -150,34 +146,38 @@ class LoadDriver:
         except CannotConnectError as error:
             self._live.last_error = str(error)
 
-    async def _calibrate(self) -> None:
-        """Learn how many tokens a text of random words has, from two small requests."""
+    async def _calibrate(self) -> list[RequestRow]:
+        """Learn how many tokens a text of random words has; the requests for it are rows of the warm-up.
+
+        Two texts of one word tell what the frame of a chat message takes; one that holds every word of ours equally
+        often tells what a word takes.
+        """
         if not contents.uses_words(self._plan) or self._stopping is not None:
-            return
-        self._enter("calibrating", 2)
-        generator = random.Random(f"{self._plan.seed}:calibration")
-        counted: list[tuple[int, int]] = []
-        for words in (16, 272):
-            prompt = contents.Prompt(contents.random_words(generator, words), None, 1)
-            request = self._new_request(len(counted), contents.prepare(self._plan, prompt))
+            return []
+        texts = contents.calibration_texts()
+        self._enter("calibrating", len(texts))
+        counted: list[int] = []
+        for index, text in enumerate(texts):
+            request = self._new_request(index, contents.prepare(self._plan, contents.Prompt(text, None, 1)))
             await self._carry_out(request)
             usage = None if request.exchange is None else request.exchange.stream.usage
             if usage is not None and usage.prompt_tokens is not None:
-                counted.append((words, usage.prompt_tokens))
-        if len(counted) == 2 and counted[1][1] > counted[0][1]:
-            per_word = (counted[1][1] - counted[0][1]) / (counted[1][0] - counted[0][0])
-            self._calibration = contents.Calibration(counted[0][1] - per_word * counted[0][0], per_word)
-        else:
+                counted.append(usage.prompt_tokens)
+        found = contents.calibrate(counted)
+        if found is None:
             self._notes.append("the length of prompts could not be calibrated: one token a word was assumed")
+        else:
+            self._calibration = found
+        return self._rows("warmup", time.perf_counter_ns())
 
-    async def _warm_up(self) -> list[RequestRow]:
+    async def _warm_up(self, first_index: int) -> list[RequestRow]:
         plan = self._plan
         prepared = self._prepare("warmup", plan.warmup_requests)
         concurrency = min(plan.arrival.concurrency or 8, plan.warmup_requests)
         self._enter("warmup", plan.warmup_requests)
         await self._closed_loop(prepared, concurrency)
-        origin = time.perf_counter_ns()
-        return self._rows("warmup", origin)
+        rows = self._rows("warmup", time.perf_counter_ns())
+        return [replace(row, index=row.index + first_index) for row in rows]
 
     async def _measure(self, offsets: Sequence[float] | None, warmup: list[RequestRow]) -> LoadResult:
         plan = self._plan

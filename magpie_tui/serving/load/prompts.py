@@ -68,6 +68,25 @@ def uses_words(plan: LoadPlan) -> bool:
     return prompts.form == "words" or plan.endpoint == "chat"
 
 
+_SHORT, _LONG, _REPEATS = 8, 24, 3
+
+
+def calibration_texts() -> tuple[str, str, str]:
+    """Return the texts whose tokens the server is to count: one word 8 and 24 times, and every word 3 times."""
+    one = _WORDS[0]
+    return " ".join([one] * _SHORT), " ".join([one] * _LONG), " ".join(_WORDS * _REPEATS)
+
+
+def calibrate(counted: Sequence[int]) -> Calibration | None:
+    """Return what the server's counts of ``calibration_texts`` tell; None where they make no sense."""
+    if len(counted) != 3 or counted[1] <= counted[0]:
+        return None
+    short, long, every = counted
+    fixed = short - _SHORT * (long - short) / (_LONG - _SHORT)
+    per_word = (every - fixed) / (len(_WORDS) * _REPEATS)
+    return Calibration(fixed, per_word) if per_word > 0 else None
+
+
 def random_words(generator: random.Random, count: int) -> str:
     """Return so many random words."""
     return " ".join(generator.choices(_WORDS, k=count))
