@@ -347,6 +347,48 @@ def test_pseudo_ops_part_a_fused_moe(tmp_path: Path) -> None:
     assert plain.column("name") == ("vllm::moe_forward",)
 
 
+def attention_training(number: int, *, nested: bool) -> list[dict[str, Any]]:
+    """Attention forward on one thread, its backward below autograd's wrapper on another."""
+    name = "ScaledDotProductFlashAttentionBackward0"
+    forward = call("aten::_scaled_dot_product_flash_attention", 0, 50, 1)
+    forward["args"] |= {
+        "Input Dims": [[2, 4, 128, 64]] * 3 + [[], []],
+        "Input type": ["c10::BFloat16"] * 3 + ["", ""],
+        "Concrete Inputs": ["", "", "", "0.0", "False"],
+        "Sequence number": number,
+    }
+    wrapper = call(f"autograd::engine::evaluate_function: {name}", 1000, 100, 3)
+    backward = call(name, 1005, 90, 4)
+    for event in (wrapper, backward):
+        event["args"]["Sequence number"] = number
+    other = [wrapper, backward, *launched(5, 1030, "bwd", 20)]
+    if nested:
+        other.append(call("aten::mm", 1020, 60, 6, **MM))
+    for event in other:
+        if event["cat"] in ("cpu_op", "cuda_runtime") or event.get("ph") == "s":
+            event["tid"] = 200
+    return [forward, *launched(2, 10, "fwd"), *other]
+
+
+def test_the_only_backward_op_has_the_backward_model_of_its_forward(tmp_path: Path) -> None:
+    columns = read(tmp_path, attention_training(7, nested=False))
+    instances = chosen(plant(columns, upstream_pairs(columns)), UPSTREAM)
+    assert ("ScaledDotProductFlashAttentionBackward0", "backward", 1) in names(instances)
+    table = upstream_report(columns, ReportOptions(collectives=False)).named("unified_perf_summary")
+    assert table is not None
+    place = table.column("name").index("ScaledDotProductFlashAttentionBackward0")
+    gflops = table.column("GFLOPS")[place]
+    assert table.column("has_perf_model")[place] is True
+    # Two products each for dV and dP, dQ and dK, and the scores once more.
+    assert gflops == pytest.approx(2 * 4 * 2 * 128 * 128 * (2 * 64 + 3 * 64) / 1e9)
+
+
+def test_a_modelled_op_below_the_backward_op_comes_first(tmp_path: Path) -> None:
+    columns = read(tmp_path, attention_training(7, nested=True))
+    instances = chosen(plant(columns, upstream_pairs(columns)), UPSTREAM)
+    assert ("aten::mm", "model", 1) in names(instances)
+
+
 def test_an_engine_on_a_cpu_has_its_leaf_ops_as_work(tmp_path: Path) -> None:
     events = [
         call("aten::linear", 0, 100, 1),

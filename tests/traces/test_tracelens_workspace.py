@@ -6,6 +6,7 @@ import ast
 import csv
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,30 @@ def test_the_plain_flow_writes_the_first_rank_and_the_collectives(workspace: Pat
     }
     assert (workspace / "tracelens_collective_csvs/straggler_summary.csv").is_file()
     assert {item.stage for item in find_tracelens_files(workspace)} == {"rank0", "collective"}
+
+
+def test_workbooks_hold_a_sheet_a_table(workspace: Path) -> None:
+    from openpyxl import load_workbook
+
+    section = analyse_workspace(workspace, WorkspaceRequest("vllm", inference=False, ranks=2, excel=True))
+    assert section["export_format"] == "excel"
+    assert [Path(path).name for path in section["output_files"]] == [
+        "tracelens_rank0_report.xlsx",
+        "tracelens_collective_report.xlsx",
+    ]
+    book = load_workbook(section["output_files"][0], read_only=True)
+    assert {"gpu_timeline", "unified_perf_summary", "coll_analysis"} <= set(book.sheetnames)
+    rows = list(book["gpu_timeline"].iter_rows(values_only=True))
+    assert rows[0] == ("type", "time ms", "percent")
+    assert rows[6][0] == "total_time" and rows[6][2] == pytest.approx(100)
+    book.close()
+
+
+def test_workbooks_need_a_library(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    section = analyse_workspace(workspace, WorkspaceRequest("vllm", inference=False, multi_rank=False, excel=True))
+    assert "Excel files need openpyxl" in section["errors"][0]
+    assert section["output_files"] == []
 
 
 def test_what_fails_stands_in_the_section(tmp_path: Path) -> None:

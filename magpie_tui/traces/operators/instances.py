@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.operators.choice import Choice, Merged, PseudoOp, Rules, TreeFacts, choose
 from magpie_tui.traces.operators.forest import Forest
+from magpie_tui.traces.operators.gradients import backward_ops
 from magpie_tui.traces.operators.tree import Kind, Tree
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Instances:
         start, end: int64, slice of the first tree's work.
         how: int8, :class:`How`.
         pseudo: int64, place in ``pseudo_ops``; -1 for none.
+        forward: Row of the forward op behind each node of the first tree that has its backward model.
     """
 
     forest: Forest
@@ -38,6 +40,7 @@ class Instances:
     how: npt.NDArray[np.int8]
     pseudo: npt.NDArray[np.int64]
     pseudo_ops: tuple[PseudoOp, ...]
+    forward: Mapping[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Number of instances."""
@@ -94,17 +97,17 @@ def find_instances(
     has_model: ModelTest,
     rules: Rules,
     collective: Callable[[str], bool],
-    backward: frozenset[int] = frozenset(),
 ) -> Instances:
     """Choose the rows of every tree and put them together.
 
     Args:
         has_model: Whether the op at a node has a performance model.
         collective: Whether a kernel of this name is a collective.
-        backward: Nodes of the first tree that have the backward model of their forward op.
     """
     import numpy as np
 
+    forward = backward_ops(forest.main)
+    backward = frozenset(forward)
     table = np.array([collective(name) for name in forest.columns.names] or [False], np.bool_)
     facts = [
         TreeFacts(_modelled(tree, has_model), frozenset() if place else backward, table[forest.names[place]], pseudo)
@@ -117,7 +120,7 @@ def find_instances(
     }
     main_facts = TreeFacts(facts[0].modelled, facts[0].backward, facts[0].collective, facts[0].pseudo, merged)
     main = choose(forest.main, main_facts, rules)
-    return _put_together(forest, main, choices)
+    return replace(_put_together(forest, main, choices), forward=forward)
 
 
 def _modelled(tree: Tree, has_model: ModelTest) -> list[bool]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.models.arguments import OperatorArguments
 from magpie_tui.traces.models.model import Work
 from magpie_tui.traces.models.registry import needs_nested
-from magpie_tui.traces.operators.books import ATTENTION, ModelBook
+from magpie_tui.traces.operators.books import ATTENTION, ModelBook, call_arguments
 from magpie_tui.traces.operators.choice import How
 from magpie_tui.traces.operators.forest import Forest
 from magpie_tui.traces.operators.grouped import combined
@@ -322,8 +322,22 @@ class _Grouping:
             label,
             kernels,
         )
+        if items.how[place] == How.backward:
+            return self._backward(int(items.node[place]), arguments)
         model = self._book.model_of(arguments)
         return None if model is None else model.evaluate(arguments)
+
+    def _backward(self, node: int, arguments: OperatorArguments) -> Work | None:
+        """Work of the backward of a forward op, from the forward call's arguments."""
+        import numpy as np
+
+        forest = self._forest
+        row = self._all.forward[node]
+        name = forest.columns.name_of(row)
+        recorded = forest.inputs[int(forest.inputs.codes_of(forest.columns, np.array([row], np.int64))[0])]
+        model = self._book.model_of(arguments, backward_of=name)
+        call = replace(call_arguments(name, recorded), kernel_names=arguments.kernel_names)
+        return None if model is None else model.evaluate(call)
 
     def _row(
         self,
