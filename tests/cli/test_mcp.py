@@ -42,7 +42,7 @@ async def test_an_agent_checks_runs_and_reads_a_kernel(tmp_path: Path) -> None:
         shown = await call(client, "get_workspace", path=status["result"]["workspace"])
         assert shown["result"]["kind"] == "analyze"
         log = await call(client, "run_log", run_id=run)
-        assert '"correctness_state": "SUCCESS"' in log["result"]["text"]
+        assert '"success": true' in log["result"]["text"]
 
 
 async def test_http_listens_on_this_machine_alone() -> None:
