@@ -32,8 +32,7 @@ def planned_facts(
 ) -> dict[str, Fact]:
     """Return what is known before the first request."""
     host = read_host()
-    arrival, prompts = plan.arrival, plan.prompts
-    facts: dict[str, Fact] = {
+    return {
         "model.name": model_of(config),
         "model.revision": config.envs.get("MODEL_REVISION"),
         "model.weights": weights_identity(Path(model_of(config))),
@@ -54,6 +53,15 @@ def planned_facts(
         "host.kernel": host.kernel,
         "host.numa_balancing": host.numa_balancing,
         "host.governor": host.governor,
+        **_load_facts(plan),
+        "profiler.on": profiled,
+    }
+
+
+def _load_facts(plan: LoadPlan) -> dict[str, Fact]:
+    """Return what is to be sent."""
+    arrival, prompts = plan.arrival, plan.prompts
+    return {
         "load.endpoint": plan.endpoint,
         "load.arrival": arrival.kind,
         "load.concurrency": arrival.concurrency,
@@ -70,9 +78,7 @@ def planned_facts(
         "load.sampling": shlex.join(f"{name}={value}" for name, value in sorted(plan.sampling.items())),
         "load.warmup_requests": plan.warmup_requests,
         "load.seed": plan.seed,
-        "profiler.on": profiled,
     }
-    return facts
 
 
 def measured_facts(metrics: ServingMetrics, cache_hit_rate: float | None) -> dict[str, Fact]:

@@ -159,11 +159,39 @@ def test_a_port_that_serves_another_model(tmp_path: Path, environment: Path, fam
         wait_for(port_file.exists, "a stranger on the port")
         with pytest.raises(MachineError, match=f"process {stranger.pid} .* serves other-model"):
             clean(tmp_path, config)
+        command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", str(tmp_path)]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        refused = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+        assert refused.returncode == 3
+        assert "serves other-model" in refused.stderr
         assert stranger.poll() is None
         stranger.terminate()
     report = json.loads((tmp_path / "workspace" / "benchmark_report.json").read_text())
     assert "other-model" in report["errors"][0]
     assert not (tmp_path / "workspace" / "server.log").exists()
+
+
+def test_a_server_that_was_there_is_measured_and_left_alone(tmp_path: Path, environment: Path, family: Family) -> None:
+    config = write_config(tmp_path, environment)
+    port_file, url = tmp_path / "port", f"http://127.0.0.1:{port_of(config)}/v1"
+    config = write_config(
+        tmp_path,
+        environment,
+        model="tiny",
+        envs__PORT=port_of(config),
+        envs__BENCHMARK_BASE_URL=url,
+        framework="sglang",
+    )
+    command = [sys.executable, "-S", "-m", "tests.serving.streaming_server", "--port", str(port_of(config))]
+    with subprocess.Popen([*command, "--model", "tiny", "--port-file", str(port_file)], cwd=ROOT) as stranger:
+        wait_for(port_file.exists, "a server")
+        outcome = clean(tmp_path, config)
+        assert (outcome.status, outcome.reasons) == ("ok", ())
+        assert outcome.server is not None
+        assert outcome.server.pid is None
+        assert outcome.comparability["server.cache_policy"] == "kept"
+        assert stranger.poll() is None
+        stranger.terminate()
 
 
 def test_orphans_and_a_deaf_server(
@@ -292,6 +320,8 @@ def test_interrupted_twice(
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
+    for report in live.glob("benchmark_*/benchmark_report.json"):
+        assert "interrupted" in json.loads(report.read_text())["errors"][0]
     assert "Traceback" not in output
     assert family.describe() == []
     assert read_ports((port_of(config),))[0].free
