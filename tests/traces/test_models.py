@@ -179,6 +179,9 @@ def test_ours_stand_beside_what_the_reference_gets_wrong() -> None:
              (NO, NO, NO, "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "1"))
     )  # fmt: skip
     assert (conv.flops, conv.best_flops) == (72, 76)
+    running = work_of(call("aten::batch_norm", ((1, 2, 2, 2), *((2,),) * 4, (), ()), F32, (*[NO] * 5, "False", "0.1")))
+    # 6*2 + 5*8 in training, 6*2 + 2*8 with running statistics.
+    assert (running.flops, running.best_flops) == (52, 28)
     widened = work_of(
         call("pseudo_op::moe_triton_unfused_up", ((8, 4), (8, 2)), kernels=("_matmul_ogs_bf16xbf16xmxfp4_swiglu",))
     )

@@ -12,10 +12,11 @@ import textual
 from textual.pilot import Pilot
 
 from magpie_tui.tui.screens import trace as trace_module
+from magpie_tui.tui.screens.trace_compare import TraceDiffScreen
 from magpie_tui.tui.screens.trace_list import FoundTraces, TraceEntry
 from magpie_tui.tui.terminal import TerminalTraits
 from tests.tui.support import NOW, ROOT, World, empty_world, screen_text, wait_ready, wait_until
-from tests.tui.trace_world import TRACES, Hanging, Refusing, go, open_trace, settle, write_trace
+from tests.tui.trace_world import TRACES, Hanging, ReadyAnswers, Refusing, go, open_trace, settle, write_trace
 
 SIZES = [(80, 24), (140, 40)]
 SnapCompare = Callable[..., bool]
@@ -175,5 +176,19 @@ def test_huge(snap_compare: SnapCompare, size: tuple[int, int], tmp_path: Path) 
         await go(pilot, screen, "kernels")
         await pilot.press("z", "j", "j", "G")
         await settle(pilot, screen)
+
+    assert snap_compare(World().app(), terminal_size=size, run_before=prepare)
+
+
+@sizes
+def test_two_traces(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    async def prepare(pilot: Pilot[None]) -> None:
+        await wait_ready(pilot)
+        await open_trace(pilot, Path("traces/h200_eager_rank-0.pt.trace.json.gz"))
+        before, after = (Path(f"traces/h200_{name}_rank-0.pt.trace.json.gz") for name in ("graph", "eager"))
+        screen = TraceDiffScreen(before, after, ReadyAnswers)
+        await pilot.app.push_screen(screen)
+        await wait_until(pilot, lambda: screen.compared is not None, "both traces")
+        await pilot.pause()
 
     assert snap_compare(World().app(), terminal_size=size, run_before=prepare)

@@ -30,7 +30,7 @@ from magpie_tui.tui.screens.trace_words import reading_text
 from magpie_tui.tui.widgets.frame import RuleRow
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_source import Tone
-from magpie_tui.tui.widgets.table_view import default_view
+from magpie_tui.tui.widgets.table_view import SavedView, default_view
 from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 VIEWS = ("operators", "modules", "kernels", "stages")
+NARROW = 118
 _EMPTY = "nothing differs that has a time\n\n] goes to another stage"
 _TONES: dict[str, Tone] = {"slower": "error", "faster": "ok", "new": "warning", "gone": "muted"}
 
@@ -204,7 +205,7 @@ class TraceDiffScreen(PlaceScreen):
             keys = [item.name for item in self.items]
         values = [tuple(_value(cell) for cell in row) for row in rows]
         source = ListingSource(listing_of((columns, rows), values, keys), tones={"change": _tone})
-        self.table.set_source(source, default_view(source.columns))
+        self.table.set_source(source, _view_for(source, self._view, self.app.size.width))
         self.stand(found.difference.caveats[0].text if found.difference.caveats else "")
         self._show_row()
 
@@ -294,6 +295,13 @@ class TraceDiffScreen(PlaceScreen):
         """Compare the other way round."""
         self._before, self._after = self._after, self._before
         self.show_all()
+
+
+def _view_for(source: ListingSource, view: str, width: int) -> SavedView:
+    """Columns of a listing; in a narrow table module, unit and kernels of operators go."""
+    if view not in ("operators", "modules") or width >= NARROW:
+        return default_view(source.columns)
+    return SavedView(("operator", "stage", "change", "b_a_us", "b_a", "a_us", "b_us"), (("operator", 26), ("stage", 7)))
 
 
 def _tone(text: str) -> Tone | None:
