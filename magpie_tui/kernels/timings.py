@@ -86,7 +86,7 @@ def timing_of(measurement: Measurement, arm: int, settings: TimingSettings) -> T
     missing = [name for name in counted if shapes[name].median is None]
     if missing or not counted:
         reason = f"no valid time at {missing[0]}: {shapes[missing[0]].reason}" if missing else "no shape counts"
-        return Timing(quantity, cache, None, reason=reason, shapes=shapes)
+        return Timing(quantity, cache, None, reason=reason, facts={"weights": dict(counted)}, shapes=shapes)
     total = sum(counted.values())
     logs = [
         weight / total * math.log(found.point)
@@ -98,7 +98,7 @@ def timing_of(measurement: Measurement, arm: int, settings: TimingSettings) -> T
         None, None, math.exp(math.fsum(logs)), replicates, settings.confidence, "geometric_mean", "it is over shapes"
     )
     windows = sum(item.windows for item in shapes.values())
-    return Timing(quantity, cache, point, {}, replicates, windows, shapes=shapes)
+    return Timing(quantity, cache, point, {}, replicates, windows, facts={"weights": dict(counted)}, shapes=shapes)
 
 
 def _at(measurement: Measurement, arm: int, settings: TimingSettings, shape: str) -> Timing:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from magpie_tui.cli.compare import exit_code
+from magpie_tui.kernels.verifying import recompute
 from magpie_tui.workspaces.reports import CompareReport
 from tests.cli.kernel_helpers import EXAMPLES, magpie, write_config
 
@@ -74,6 +75,12 @@ def test_only_correct_kernels_are_timed_and_ranked(tmp_path: Path) -> None:
     assert any(row["control"] for row in rows)
     assert report["magpie_tui"]["baseline"] == 0
     assert all(row["kernel"] == "base" for row in rows if row["control"])
+    computed = recompute(done.workspace)
+    assert {item.name for item in computed} >= {"winner", "fast: verdict", "fast: ratio_low", "base: median_us"}
+    assert all(item.agrees for item in computed), [item for item in computed if not item.agrees]
+    path = done.workspace / "samples.jsonl"
+    path.write_text(path.read_text().replace('"arm": 1,', '"arm": 0,', 40))
+    assert not all(item.agrees for item in recompute(done.workspace)), "rows that were changed are noticed"
 
 
 @pytest.mark.torch
