@@ -12,6 +12,7 @@ import pytest
 from magpie_tui.configs.kernel import load_kernel_config
 from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.raw import diagnostics, is_raw, library_command, spec_of
+from tests.cli.kernel_helpers import follow_schema
 from tests.conftest import PROJECT_ROOT
 
 EXAMPLE = PROJECT_ROOT / "examples" / "cpp_scale_add"
@@ -105,7 +106,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
     )
     assert done.returncode == 1, done.stderr
     (report,) = place.glob("out/*/analyze_report.json")
-    states = json.loads(report.read_text())["results"]
+    content = json.loads(report.read_text())
+    follow_schema(content, "analyze_report")
+    states = content["results"]
     return {state["extra"]["kernel_id"]: state for state in states}
 
 
@@ -142,3 +145,40 @@ def test_a_source_that_does_not_compile_names_the_place(judged: dict[str, dict[s
     assert isinstance(errors, list)
     assert errors[0].startswith("Build failed: ") and "broken.cpp:" in errors[0]
     assert "error: 'nothing' was not declared" in errors[0].replace("‘", "'").replace("’", "'")
+
+
+ONCE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from magpie_tui.kernels.harness.carry import write_value
+from magpie_tui.kernels.harness.profiled import run_once
+
+write_value("inputs.bin", [torch.ones(2, 3), torch.zeros(3)])
+request = json.loads(sys.argv[2])
+json.dump({**request, "inputs": "inputs.bin", "warm_up": 1, "calls": 2}, open("once.json", "w"))
+run_once("once.json")
+"""
+
+
+@pytest.mark.torch
+def test_a_profiler_would_see_exactly_the_calls_that_count(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    source, binary = tmp_path / "k.cpp", tmp_path / "k.so"
+    told = 'std::fprintf(stderr, "called %d\\n", (int)rows);'
+    text = (
+        (EXAMPLE / "scale_add.cpp").read_text().replace("#include <cstdint>", "#include <cstdint>\n#include <cstdio>")
+    )
+    source.write_text(text.replace("    for (int64_t row", f"    {told}\n    for (int64_t row", 1))
+    subprocess.run(library_command(source, (), binary), check=True)
+    (entry,) = load_kernel_config(EXAMPLE / "analyze.yaml").kernels
+    request = json.dumps({"raw": {**spec_of(entry), "binary": str(binary)}})
+    done = subprocess.run(
+        [sys.executable, "-c", ONCE, str(PROJECT_ROOT), request],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines().count("called 2") == 3
