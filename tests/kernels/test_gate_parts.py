@@ -207,3 +207,14 @@ def test_a_source_that_was_exchanged_after_it_was_hashed_is_found(judge_kernel: 
     judgement = judge_kernel(source, digests={"kernel.py": "0" * 64})
     assert [item.id for item in judgement.checks if item.status == "fail"] == ["G1"]
     assert replace(judgement).word == "incorrect"
+
+
+@pytest.mark.torch
+def test_a_reference_that_takes_too_long_is_no_fault_of_the_kernel(judge_kernel: JudgeKernel) -> None:
+    kernel = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x * 2\n"
+    slow = kernel.replace("return x * 2", "__import__('time').sleep(60)")
+    inputs = "def get_inputs(): return [torch.randn(8, 16)]\n"
+    judgement = judge_kernel(kernel, reference=slow + inputs, settings=GateSettings(timeout_s=4))
+    assert (judgement.word, judgement.ours) == ("resource", True)
+    assert "the reference" in (judgement.reason or "")
+    assert {check.status for check in judgement.checks if check.id != "G23"} == {"not_run"}
