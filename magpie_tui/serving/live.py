@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -45,10 +45,15 @@ class LiveSample:
 
 
 class LiveWriter:
-    """Appends samples and flags; a full disk costs samples, never the run."""
+    """Appends samples and flags; a full disk costs samples, never the run.
 
-    def __init__(self, workspace: Path) -> None:
+    Args:
+        clock: Seconds since the epoch, by which readers tell how long a phase has been going on.
+    """
+
+    def __init__(self, workspace: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = workspace / LIVE_NAME
+        self._clock = clock
         self._began = time.monotonic()
         self._phase = Phase.preflight
         self._phase_began = self._began
@@ -72,7 +77,9 @@ class LiveWriter:
     def begin(self, phase: Phase) -> None:
         """A phase begins."""
         self._phase, self._phase_began = phase, time.monotonic()
-        self._append({"type": "phase", "at_s": round(self.run_s, 3), "phase": phase.value})
+        self._append(
+            {"type": "phase", "at_s": round(self.run_s, 3), "time": round(self._clock(), 3), "phase": phase.value}
+        )
 
     def sample(self, sample: LiveSample) -> None:
         """Write a sample, at most one a second."""
@@ -106,12 +113,21 @@ class LiveView:
         samples: Of the measured part and of the phase that goes on, thinned to ``MOST_SAMPLES``.
         flags: Oldest first.
         facts: Last object of each other kind.
+        began_s: Seconds since the epoch at which the run began; None when that was not told.
     """
 
     phases: tuple[tuple[str, float], ...] = ()
     samples: tuple[LiveSample, ...] = ()
     flags: tuple[ServerFlag, ...] = ()
     facts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    began_s: float | None = None
+
+    def at_s(self, now_s: float | None) -> float:
+        """Return the seconds since the run began: at ``now_s`` (since the epoch), or when something was last told."""
+        told = max([0.0, *(begin for _name, begin in self.phases[-1:]), *(sample.at_s for sample in self.samples[-1:])])
+        if now_s is None or self.began_s is None or "outcome" in self.facts:
+            return told
+        return max(told, now_s - self.began_s)
 
     @property
     def last(self) -> LiveSample | None:
@@ -144,6 +160,7 @@ class LiveReader:
         self._samples: list[LiveSample] = []
         self._flags: list[ServerFlag] = []
         self._facts: dict[str, Mapping[str, object]] = {}
+        self._began_s: float | None = None
 
     def read(self, limit_bytes: int = 8 * CHUNK_BYTES) -> LiveView:
         """Take in what is new, at most ``limit_bytes``, and return all that is known; foreign lines are passed over."""
@@ -156,7 +173,7 @@ class LiveReader:
                 self._take(line)
         if len(self._samples) > MOST_SAMPLES:
             self._samples = self._samples[::2]
-        return LiveView(tuple(self._phases), tuple(self._samples), tuple(self._flags), dict(self._facts))
+        return LiveView(tuple(self._phases), tuple(self._samples), tuple(self._flags), dict(self._facts), self._began_s)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -164,6 +181,8 @@ class LiveReader:
             kind = value.pop("type")
             if kind == "phase":
                 self._phases.append((str(value["phase"]), float(value["at_s"])))
+                if self._began_s is None:
+                    self._began_s = float(value["time"]) - float(value["at_s"])
             elif kind == "sample":
                 self._samples.append(LiveSample(**value))
             elif kind == "flag":

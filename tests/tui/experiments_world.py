@@ -11,6 +11,7 @@ from magpie_tui.serving.experiment_state import ExperimentPlan
 from magpie_tui.serving.live import LiveSample, LiveWriter
 from magpie_tui.serving.model import Phase, ServerFlag
 from tests.serving.test_experiment import Heard, Machine
+from tests.tui.support import NOW
 
 ENDED = "experiment_20261202_120000"
 RUNNING = "experiment_20261202_130000"
@@ -28,7 +29,7 @@ def _begin(results: Path, name: str, pairs: int) -> Path:
 
 def write_live(workspace: Path) -> None:
     """What a benchmark tells while it measures: three phases, some seconds of load, a flag."""
-    live = LiveWriter(workspace)
+    live = LiveWriter(workspace, clock=lambda: NOW.timestamp() - 20.3)
     for phase in (Phase.start, Phase.warm_up, Phase.measure):
         live.begin(phase)
     live.say("server", {"command": ["vllm", "serve", "m"], "environment": {"A": "b c"}})

@@ -215,7 +215,13 @@ class ExperimentsScreen(PlaceScreen):
             shown = printable(text)
             self.query_one("#headline", Static).update(Content.assemble((shown, f"bold {style}".strip())))
             width = max(40, self.panes.content_size.width or self.app.size.width - 2)
-            lines = pane_lines(reading, self.panes.current, width, ascii_only=self.magpie.traits.ascii_only)
+            lines = pane_lines(
+                reading,
+                self.panes.current,
+                width,
+                ascii_only=self.magpie.traits.ascii_only,
+                now_s=self.magpie.services.now().timestamp(),
+            )
             self.query_one("#pane-text", TextLines).set_lines(lines)
         self.update_frame()
         self.refresh_bindings()

@@ -64,14 +64,16 @@ def _time_left(state: ExperimentState, done: int) -> float | None:
     return (state.plan.pairs - done) * sum(state.pair_seconds) / len(state.pair_seconds)
 
 
-def pane_lines(reading: ExperimentReading, pane: str, width: int, *, ascii_only: bool) -> list[Content]:
+def pane_lines(
+    reading: ExperimentReading, pane: str, width: int, *, ascii_only: bool, now_s: float | None = None
+) -> list[Content]:
     """Return the lines of a pane: ``figures``, ``pairs``, ``trust`` or ``text``."""
     verdict = reading.verdict
     if reading.state is None or verdict is None:
         return [Content(printable(reading.failure or "nothing yet"))]
     glyphs = ASCII if ascii_only else UTF8
     lines = {
-        "figures": lambda: list(_figures(reading, verdict, width, glyphs)),
+        "figures": lambda: list(_figures(reading, verdict, width, glyphs, now_s)),
         "pairs": lambda: list(_pairs(reading, verdict, width)),
         "trust": lambda: list(_trust(reading, verdict, width)),
     }
@@ -96,7 +98,9 @@ def _gains(outcome: MetricOutcome) -> tuple[float, float, float] | None:
     return (low - 1) * 100, (interval.point - 1) * 100, (high - 1) * 100
 
 
-def _figures(reading: ExperimentReading, verdict: ServingVerdict, width: int, glyphs: BarGlyphs) -> Iterator[Content]:
+def _figures(
+    reading: ExperimentReading, verdict: ServingVerdict, width: int, glyphs: BarGlyphs, now_s: float | None
+) -> Iterator[Content]:
     outcomes = [verdict.primary, *verdict.guards]
     ratios = [gains for item in outcomes if not item.is_share and (gains := _gains(item)) is not None]
     axis = axis_for([(low, high) for low, _point, high in ratios], cells=_BAR, margin=verdict.primary.margin * 100)
@@ -111,7 +115,7 @@ def _figures(reading: ExperimentReading, verdict: ServingVerdict, width: int, gl
         number, arm, live = reading.running
         yield Content("")
         yield Content.assemble((f"now: pair {number}, {arm.upper()}", "bold $primary"))
-        for label, text, style in live_lines(live, width - 8, _RUN_LINES):
+        for label, text, style in live_lines(live, width - 8, _RUN_LINES, now_s=now_s):
             shown = shorten_middle(text, max(10, width - 8))
             yield Content.assemble((f"{label:<8}", "$quiet"), (shown, style) if style else shown)
 

@@ -89,7 +89,7 @@ def summary_lines(view: RunView, width: int, count: int) -> list[Content]:
     if view.live is not None and view.live.phases and not run.is_over:
         from magpie_tui.tui.screens.run_live_lines import live_lines
 
-        told_live = live_lines(view.live, width - LABEL, count)
+        told_live = live_lines(view.live, width - LABEL, count, now_s=view.now.timestamp())
         return [_labelled(label, text, style, width) for label, text, style in told_live]
     steps = ("steps", steps_line(view, width - LABEL), "")
     if run.reason and (run.state is not RunState.ended or not run.checked):

@@ -20,14 +20,15 @@ Line = tuple[str, str, str]
 """Label, text, style."""
 
 
-def live_lines(live: LiveView, width: int, count: int) -> list[Line]:
+def live_lines(live: LiveView, width: int, count: int, *, now_s: float | None = None) -> list[Line]:
     """Return the lines about a benchmark that goes on, the most needed ones first.
 
     Args:
         width: Cells for the text of a line.
         count: Lines there is room for.
+        now_s: Seconds since the epoch; None: as of the last thing that was told.
     """
-    lines: list[Line] = [("phase", phase_line(live), ""), ("load", load_line(live), "")]
+    lines: list[Line] = [("phase", phase_line(live, now_s), ""), ("load", load_line(live), "")]
     rates = rate_line(live, width)
     if rates:
         lines.append(("tok/s", rates, ""))
@@ -42,12 +43,11 @@ def live_lines(live: LiveView, width: int, count: int) -> list[Line]:
     return lines[:count]
 
 
-def phase_line(live: LiveView) -> str:
+def phase_line(live: LiveView, now_s: float | None = None) -> str:
     """``start 0:48 > warm-up 0:20 > MEASURE 3:59``."""
     if not live.phases:
         return "begins"
-    now = max([live.phases[-1][1], *(sample.at_s for sample in live.samples[-1:])])
-    ends = [*(begin for _name, begin in live.phases[1:]), now]
+    ends = [*(begin for _name, begin in live.phases[1:]), live.at_s(now_s)]
     words = [f"{name} {format_clock(end - begin)}" for (name, begin), end in zip(live.phases, ends, strict=True)]
     if "outcome" not in live.facts:
         name, _, rest = words[-1].rpartition(" ")
