@@ -15,20 +15,48 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 SIZE = (112, 32)
 PATIENCE_S = 180.0
 
-SHOTS: dict[str, tuple[str, ...]] = {
-    "home": ("1",),
-    "machine": ("8",),
-    "help": ("1", "question_mark"),
-    "palette": ("1", "ctrl+p"),
-}
-"""File names, and the keys that lead to each picture from a fresh start."""
+TRACE = "h200_graph_rank-0.pt.trace.json.gz"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture.
+
+    Attributes:
+        name: Of the file.
+        steps: Keys from a fresh start, and words that the screen shows before the next step.
+    """
+
+    name: str
+    steps: tuple[tuple[tuple[str, ...], str], ...]
+
+
+SHOTS = (
+    Shot("home", ((("1",), "Where to begin"),)),
+    Shot("runs", ((("2",), "$ magpie-tui runs attach"),)),
+    Shot("trace", ((("3",), TRACE[:10]), (("enter",), "} pane"), (("right_curly_bracket",), "busy %"))),
+    Shot("candidates", ((("6",), "compare_"), (("j", "j", "o"), "margin"))),
+    Shot("workspaces", ((("6",), "compare_"), (("j",), "holds"))),
+    Shot("configs", ((("7",), "pytorch_rmsnorm"), (("slash", *"rms", "enter"), "rows pass"))),
+    Shot("launch", ((("7",), "pytorch_rmsnorm"), (("slash", *"rms", "enter", "L"), "S starts it"))),
+    Shot("machine", ((("8",), "Tools"),)),
+    Shot("help", ((("1",), "Where to begin"), (("question_mark",), "Help"))),
+    Shot("palette", ((("1",), "Where to begin"), (("ctrl+p",), "app:"))),
+)
 
 
 def _magpie(root: Path, *words: str) -> None:
@@ -39,36 +67,54 @@ def prepare(root: Path) -> None:
     """Judge the example kernels below ``root``."""
     shutil.copytree(PROJECT / "examples/pytorch_rmsnorm", root / "pytorch_rmsnorm")
     shutil.copytree(PROJECT / "examples/pytorch_softmax", root / "pytorch_softmax")
+    shutil.copy(PROJECT / "examples/traces" / TRACE, root)
     _magpie(root, "analyze", "-k", "pytorch_rmsnorm/analyze.yaml", "--quick")
     _magpie(root, "compare", "-k", "pytorch_rmsnorm/compare.yaml", "--baseline", "0", "--quick")
     _magpie(root, "compare", "-k", "pytorch_softmax/compare.yaml", "--baseline", "0", "--detach")
 
 
-async def _shoot(root: Path, name: str, keys: tuple[str, ...]) -> str:
+async def _shoot(root: Path, shot: Shot) -> str:
     from magpie_tui.tui.app import MagpieApp
     from magpie_tui.tui.live_services import live_services
 
     app = MagpieApp(root, live_services(root))
     async with app.run_test(size=SIZE) as pilot:
-        deadline = time.monotonic() + PATIENCE_S
-        while app.machine_reading is None or app.runs is None:
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{name}: the machine could not be read in {PATIENCE_S:.0f} s: {app.failures}")
-            await pilot.pause(0.05)
-        await app.workers.wait_for_complete()
-        await pilot.press(*keys)
-        await pilot.pause()
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await _wait(pilot, shot.name, lambda: app.machine_reading is not None and app.runs is not None, "the machine")
+        for keys, words in shot.steps:
+            await pilot.press(*keys)
+            await _wait(pilot, shot.name, partial(_shows, pilot, words), words)
+        await pilot.pause(0.5)
         return app.export_screenshot(title="magpie-tui")
 
 
-def take(root: Path, target: Path) -> list[Path]:
+async def _wait(pilot: Pilot[None], name: str, condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{name}: waited {PATIENCE_S:.0f} s in vain for {what!r}; the screen is\n{_text(pilot)}")
+        await pilot.pause(0.05)
+
+
+def _shows(pilot: Pilot[None], words: str) -> bool:
+    return words in _text(pilot)
+
+
+def _text(pilot: Pilot[None]) -> str:
+    # The compositor is private in Textual; nothing else gives the text as it is painted (pinned version).
+    strips = pilot.app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+def take(root: Path, target: Path, only: str) -> list[Path]:
     """Write one SVG a screen into ``target`` and return their paths."""
+    target = target.absolute()
+    os.chdir(root)
     written = []
-    for name, keys in SHOTS.items():
-        path = target / f"{name}.svg"
-        path.write_text(asyncio.run(_shoot(root, name, keys)), encoding="utf-8")
+    for shot in SHOTS:
+        if only and shot.name != only:
+            continue
+        path = target / f"{shot.name}.svg"
+        path.write_text(asyncio.run(_shoot(root, shot)), encoding="utf-8")
         written.append(path)
     return written
 
@@ -78,6 +124,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Draw the pictures of the real screens.")
     parser.add_argument("--root", type=Path, help="open the app on this directory instead of judging the examples")
     parser.add_argument("--output", type=Path, default=HERE, help="where the SVG files go")
+    parser.add_argument("--only", default="", choices=[shot.name for shot in SHOTS], help="draw one picture")
     options = parser.parse_args()
     os.environ["MAGPIE_TUI_THEME"] = "dark"
     with tempfile.TemporaryDirectory(prefix="magpie-screens-") as directory:
@@ -88,7 +135,7 @@ def main() -> int:
             root.mkdir()
             prepare(root)
         try:
-            for path in take(root, options.output):
+            for path in take(root, options.output, options.only):
                 sys.stdout.write(f"{path}\n")
         finally:
             if options.root is None:
