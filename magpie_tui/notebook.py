@@ -5,6 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from magpie_tui.basics.errors import UserInputError
+from magpie_tui.traces.open_trace import OpenTrace
 from magpie_tui.workspaces.detail import WorkspaceDetail, load_report_file, show_workspace
 from magpie_tui.workspaces.headlines import Report
 
@@ -25,3 +27,19 @@ def load_report(path: str | PathLike[str]) -> Report:
         UserInputError: The file is not there, is damaged, or is no report.
     """
     return load_report_file(Path(path).expanduser())
+
+
+def load_trace(path: str | PathLike[str], *, rank: int | None = None, salvage: bool = False) -> OpenTrace:
+    """Return a trace, or those of a directory or workspace; its tables have ``.to_pandas()``.
+
+    Args:
+        rank: Whose rooflines are shown; the first without it.
+        salvage: Use the events before a cut or damage.
+
+    Raises:
+        UserInputError: There is no trace.
+    """
+    found = OpenTrace(Path(path).expanduser(), rank, salvage)
+    if not found.files.files:
+        raise UserInputError("no trace of the torch profiler is there", path=found.path)
+    return found

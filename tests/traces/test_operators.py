@@ -34,6 +34,7 @@ from magpie_tui.traces.reader import read_columns
 from magpie_tui.traces.roofline.ceilings import Ceilings
 from magpie_tui.traces.steps import find_steps
 from magpie_tui.traces.timeline import is_collective, union_length
+from tests.conftest import PROJECT_ROOT
 from tests.traces.naive import kernel, launch, op, write_trace
 
 MM = {"Input Dims": [[32, 64], [64, 128]], "Input type": ["c10::BFloat16"] * 2, "Input Strides": [[64, 1], [1, 64]]}
@@ -436,3 +437,17 @@ def test_traces_of_captures_may_be_packed(tmp_path: Path) -> None:
     columns = read(tmp_path, [step(0, 500, 6), *graph(10, 50, ["gemm", "fillBuffer"])])
     forest = plant(columns, own_pairs(columns), capture_folder=tmp_path / "capture_traces")
     assert len(forest.captures.launches) == 1
+
+
+def test_a_trace_in_a_notebook() -> None:
+    import magpie_tui
+
+    trace = magpie_tui.load_trace(PROJECT_ROOT / "examples/traces/h200_nccl", rank=1)
+    roofline = trace.roofline("decode").to_pandas()
+    assert roofline["share"].sum() == pytest.approx(1)
+    assert "aten::mm" in set(roofline["name"])
+    assert trace.kernels().to_pandas()["self_us"].is_monotonic_decreasing
+    assert {"unified_perf_summary", "gpu_timeline"} <= trace.tracelens_tables().keys()
+    assert len(trace.columns()) > 0
+    with pytest.raises(UserInputError):
+        magpie_tui.load_trace("/nowhere")
