@@ -85,6 +85,9 @@ def summary_text(stage: RooflineStage) -> str:
         f"{sum(row.count for row in stage.rows)} calls",
         f"{stage.modelled_share * 100:.1f} % of the time modelled",
     ]
+    linked = stage.linked_modelled_share
+    if linked is not None and linked - stage.modelled_share > 0.001:
+        parts.append(f"{linked * 100:.1f} % of what has a launching call")
     if stage.architecture is not None:
         parts.append(f"{stage.ceiling_share * 100:.1f} % has a ceiling of {stage.architecture}")
         parts.append(f"sum of win {stage.win_us / 1000:.3f} ms")

@@ -346,6 +346,7 @@ class _Drawing:
                     kernels=kernels,
                     library=_library(kernels),
                     reason=_UNLINKED,
+                    linked=False,
                 )
             )
         return found

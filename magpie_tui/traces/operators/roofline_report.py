@@ -252,6 +252,7 @@ def _stage_json(stage: RooflineStage, by: SortBy) -> dict[str, Any]:
         "architecture": stage.architecture,
         "ceiling_share": stage.ceiling_share,
         "modelled_share": stage.modelled_share,
+        "linked_modelled_share": stage.linked_modelled_share,
         "graph_share": stage.graph_share,
         "capture": stage.capture,
         "win_us": stage.win_us,

@@ -58,6 +58,7 @@ class RooflineRow:
         reason: Why there is no work or no roof.
         inferred: True where a replayed kernel was attributed by name and position only.
         input_dims, input_types, input_strides, concrete_inputs: Arguments as recorded, as Python literals.
+        linked: False where the trace has no launching call for the kernels (launched before the recording began).
         measured: The same distance to a measured ceiling, when there is one: (label, time of a call in µs, percent).
     """
 
@@ -90,6 +91,7 @@ class RooflineRow:
     input_strides: str = ""
     concrete_inputs: str = ""
     measured: tuple[str, float, float] | None = None
+    linked: bool = True
 
     @property
     def mean_us(self) -> float:
@@ -146,6 +148,14 @@ class RooflineStage:
     capture: str = "not needed"
     unattributed_us: float = 0.0
     caveats: tuple[str, ...] = ()
+
+    @property
+    def linked_modelled_share(self) -> float | None:
+        """Part with work figures of the time that has a launching call, which is all that the reference looks at."""
+        linked = [row for row in self.rows if row.linked]
+        whole = sum(row.time_us for row in linked)
+        modelled = sum(row.time_us for row in linked if row.flops is not None or row.bytes is not None)
+        return modelled / whole if whole else None
 
     @property
     def win_us(self) -> float:

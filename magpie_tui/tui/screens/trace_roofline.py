@@ -133,6 +133,9 @@ def roofline_note(stage: RooflineStage | None) -> str:
 def stage_words(stage: RooflineStage) -> list[str]:
     """What is worth knowing of a stage beside its rows."""
     words = [f"{stage.modelled_share:.1%} of the time has a model"]
+    linked = stage.linked_modelled_share
+    if linked is not None and linked - stage.modelled_share > 0.001:
+        words.append(f"{linked:.1%} of what has a launching call")
     if stage.graph_share:
         words.append(f"{stage.graph_share:.0%} graph-launched, capture {stage.capture}")
     return [*words, *stage.caveats]
