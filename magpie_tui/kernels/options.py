@@ -59,7 +59,6 @@ _STRAIN = OptionSpec(
     advanced=True,
 )
 _MEASURING = (
-    _STRAIN,
     OptionSpec(
         "budget", ("--budget",), "number", "Seconds for timing one kernel.", metavar="S", minimum=0.1, advanced=True
     ),
@@ -90,6 +89,23 @@ _MEASURING = (
         minimum=1,
         advanced=True,
     ),
+    OptionSpec(
+        "quantity",
+        ("--quantity",),
+        "choice",
+        "What is compared on a GPU: the time on the device, or that of the whole call; on a CPU it is the call.",
+        choices=("device_time", "call_time"),
+        advanced=True,
+    ),
+    OptionSpec(
+        "cache",
+        ("--cache",),
+        "choice",
+        "State in which calls find the caches; cold as far as it can be had.",
+        default="cold",
+        choices=("cold", "warm"),
+        advanced=True,
+    ),
 )
 _SHAPES_FROM = (
     OptionSpec(
@@ -106,6 +122,7 @@ _SHAPES_FROM = (
         "Name (or part of it) of the kernel or operator whose shapes --shapes-from takes.",
         metavar="NAME",
     ),
+    _STRAIN,
 )
 _LATENCY = (
     OptionSpec(
@@ -215,6 +232,8 @@ def settings_of(values: Values) -> EvaluationSettings:
         seed=None if seed is None else int(seed),
         threads=None if threads is None else int(threads),
     )
+    quantity, cache = _text(values, "quantity"), _text(values, "cache") or "cold"
+    settings = replace(settings, timing=replace(settings.timing, quantity=quantity, cache=cache))
     if values.get("strain"):
         settings = replace(settings, gate=replace(settings.gate, strain=True))
     return quick_settings(settings) if values.get("quick") else settings
