@@ -44,11 +44,12 @@ class SamplesLog:
             file.write("".join(dumps(row, indent=None) + "\n" for row in rows))
 
 
-def candidates_so_far(config: Mapping[str, object], samples: Samples) -> Candidates:
+def candidates_so_far(config: Mapping[str, object], samples: Samples, doing: str = "running") -> Candidates:
     """Return the kernels of a comparison that has no report yet: how far each is, its ratio so far, no verdict.
 
     Args:
         config: The workspace's ``config.yaml``.
+        doing: What its run says, for people.
     """
     entries = [as_mapping(item) for item in as_list(config.get("kernels"))]
     own = as_mapping(config.get("magpie_tui"))
@@ -65,8 +66,8 @@ def candidates_so_far(config: Mapping[str, object], samples: Samples) -> Candida
     timed = [row.replicates or 0 for row in rows if row.time_us is not None]
     sentence = "no verdict before the end" if timed else "kernels are being judged; none is timed yet"
     if timed:
-        sentence = f"running: {plural(max(timed), 'block')} so far; {sentence}"
-    return Candidates(tuple(rows), {}, baseline, None, MARGIN, MARGIN, ("running",), sentence)
+        sentence = f"{plural(max(timed), 'block')} so far; {sentence}"
+    return Candidates(tuple(rows), {}, baseline, None, MARGIN, MARGIN, (doing,), sentence)
 
 
 def _weights(entries: Sequence[Mapping[str, object]], baseline: int | None) -> dict[str, float]:

@@ -54,7 +54,7 @@ def read_candidates(path: Path) -> CandidatesReading:
         damaged = detail.damaged_report
         failure = f"damaged: {damaged.text}" if damaged is not None else detail.summary.headline
         if damaged is None and detail.summary.kind == "compare" and as_list((detail.config or {}).get("kernels")):
-            found, failure = candidates_so_far(detail.config or {}, samples), ""
+            found, failure = candidates_so_far(detail.config or {}, samples, run_says(path)), ""
     elif isinstance(report, BenchmarkReport):
         failure = "a benchmark has no candidates"
     else:
@@ -62,6 +62,20 @@ def read_candidates(path: Path) -> CandidatesReading:
         failure = "" if found.rows else found.sentence
     files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
     return CandidatesReading(detail, found, samples, files, printable(failure))
+
+
+def run_says(workspace: Path) -> str:
+    """Return how far the run of a workspace is, or how it ended without a report."""
+    from magpie_tui.runs.store import list_runs
+    from magpie_tui.runs.words import progress_text
+
+    run = next((run for run in list_runs([workspace.parent]) if run.workspace == workspace), None)
+    if run is None:
+        return "no report, and no run of ours that writes one"
+    state = run.state.value.replace("_", " ")
+    message = run.progress.message if run.progress is not None and not run.is_over else ""
+    text = "; ".join(part for part in (progress_text(run), message) if part)
+    return f"{state}: {text}" if text else state
 
 
 def comparisons(results: Results) -> list[WorkspaceSummary]:
