@@ -158,9 +158,11 @@ def test_work_counted_by_hand(arguments: OperatorArguments, flops: float, size: 
     assert (work.flops, work.bytes, work.compute_spec) == (flops, size, spec)
     assert work.formula
     # What stands behind the last sign of a formula, read as arithmetic, is the figure.
-    spelled_flops = re.search(r"FLOP [^;=]*=([^;=]*)(?:;|$)", work.formula)
-    if spelled_flops and re.fullmatch(r"[\d\s*+/().eE-]+", spelled_flops[1]):
-        assert eval(spelled_flops[1]) == pytest.approx(flops, rel=1e-3)
+    assert not re.search(r"\b[abo]\b", work.formula.rpartition("=")[2]), "widths are put in"
+    for word, figure in (("FLOP", flops), ("bytes", size)):
+        text = re.search(rf"{word} [^;=]*=([^;=]*)(?:;|$)", work.formula)
+        if text and re.fullmatch(r"[\d\s*+/().eE-]+", text[1]):
+            assert eval(text[1]) == pytest.approx(figure, rel=1e-3), text[0]
 
 
 def test_a_formula_has_its_numbers_put_in() -> None:

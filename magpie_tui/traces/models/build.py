@@ -30,6 +30,12 @@ def _written(value: float | None) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.4g}"
 
 
+def widths(**kinds: str) -> dict[str, float]:
+    """Width of the type behind each symbol; a type that is not known leaves its symbol out."""
+    found = {symbol: width(kind) for symbol, kind in kinds.items()}
+    return {symbol: size for symbol, size in found.items() if not math.isnan(size)}
+
+
 def known(value: float) -> float | None:
     """None for what is not a number."""
     return None if math.isnan(value) else value
@@ -56,16 +62,17 @@ def build(
         precision_of: Type that the operations are done in.
         flops: Operations of one call.
         traffic: Bytes of one call for a table of widths.
-        formula, formula_bytes: Symbolic forms; `numbers` gives their symbols.
+        formula, formula_bytes: Symbolic forms; `numbers` gives their symbols, ``a`` is the width of `precision_of`.
     """
     theirs, ours = traffic(reference_width), traffic(width)
+    numbers = widths(a=precision_of) | dict(numbers or {})
     spec, own_spec = reference_precision(precision_of), precision(precision_of)
     differs = not math.isnan(ours) and (math.isnan(theirs) or theirs != ours)
     correction = None
     if differs or own_spec != spec:
         correction = Correction(why, bytes=ours if differs else None, compute_spec=own_spec and f"{unit}_{own_spec}")
-    lines = [f"FLOP {spelled(formula, numbers or {})}"] if formula else []
-    lines += [f"bytes {spelled(formula_bytes, numbers or {})}"] if formula_bytes else []
+    lines = [f"FLOP {spelled(formula, numbers)}"] if formula else []
+    lines += [f"bytes {spelled(formula_bytes, numbers)}"] if formula_bytes else []
     return Work(
         flops,
         known(theirs),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magpie_tui.traces.models.arguments import OperatorArguments
-from magpie_tui.traces.models.build import build
+from magpie_tui.traces.models.build import build, widths
 from magpie_tui.traces.models.element_types import width
 from magpie_tui.traces.models.model import Calculation, Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import elements, kind, tensor
@@ -30,7 +30,7 @@ def _all_reduce(source: int) -> Calculation:
             lambda of: 2 * count * of(name),
             parameters={"op_shape": tensor(arguments, source), "dtype": name},
             formula_bytes="2*n*a",
-            numbers={"n": count},
+            numbers=widths(a=name) | {"n": count},
             caveats=(_LOCAL, "the links carry at least n*a, more without a switch that reduces"),
             link_bytes=count * size if size == size else 0,
         )
@@ -52,7 +52,7 @@ def _in_and_out(source: int, result: int) -> Calculation:
             lambda of: elements(one) * of(name) + elements(other) * of(out),
             parameters={"op_shape": one, "dtype": name},
             formula_bytes="n_in*a + n_out*o",
-            numbers={"n_in": elements(one), "n_out": elements(other)},
+            numbers=widths(a=name, o=out) | {"n_in": elements(one), "n_out": elements(other)},
             caveats=(_LOCAL,),
             link_bytes=larger - smaller if larger == larger else 0,
         )

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from magpie_tui.traces.models.arguments import OperatorArguments
-from magpie_tui.traces.models.build import build
-from magpie_tui.traces.models.element_types import WidthOf, reference_width
+from magpie_tui.traces.models.build import build, widths
+from magpie_tui.traces.models.element_types import WidthOf, reference_width, width
 from magpie_tui.traces.models.model import Calculation, Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import (
     Sizes,
@@ -107,7 +107,8 @@ def _binary(arguments: OperatorArguments) -> Work:
         },
         formula="n",
         formula_bytes="n1*a + n2*b + n*o",
-        numbers={"n": count, "n1": elements(first), "n2": elements(second)},
+        numbers=widths(a=one, b=other, o=named or (one if width(one) >= width(other) or not second else other))
+        | {"n": count, "n1": elements(first), "n2": elements(second)},
     )
 
 

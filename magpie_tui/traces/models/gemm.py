@@ -397,8 +397,8 @@ def _block_scaled(arguments: OperatorArguments, m: int, n: int, k: int, kinds: t
         lambda _of: moved,
         parameters=_shown(arguments, {"M": m, "N": n, "K": k, "bias": False, "dtype_A_B": kinds, "B": 1}),
         formula="2*M*N*K",
-        formula_bytes="M*K/2 + N*K/2 + (M + N)*K/32 + 2*M*N",
-        numbers={"M": m, "N": n, "K": k},
+        formula_bytes="M*K/2 + N*K/2 + (M + N)*S + 2*M*N",
+        numbers={"M": m, "N": n, "K": k, "S": -(-k // 32)},
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magpie_tui.traces.models.arguments import OperatorArguments
-from magpie_tui.traces.models.build import build
+from magpie_tui.traces.models.build import build, widths
 from magpie_tui.traces.models.model import Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import as_sizes, kind, tensor
 
@@ -51,7 +51,7 @@ def _answer(arguments: OperatorArguments, products: list[tuple[int, int, int]], 
         parameters={"M": sum(row for row, _n, _k in products), "N": n, "K": k, "G": max(groups, len(products))},
         formula="2*M*N*K" if len(products) == 1 else "sum of 2*M*N*K over the groups",
         formula_bytes="(M*K + G*K*N)*a + M*N*o",
-        numbers={"M": m, "N": n, "K": k, "G": groups} if len(products) == 1 else {},
+        numbers=widths(o=outer) | {"M": m, "N": n, "K": k, "G": groups} if len(products) == 1 else {},
     )
 
 
@@ -75,7 +75,7 @@ def _own_grouped(arguments: OperatorArguments) -> Work:
         parameters={"M": m, "N": n, "K": k, "G": groups},
         formula="2*M*N*K",
         formula_bytes="M*K*a + G*K*N*b + 2*M*N",
-        numbers={"M": m, "N": n, "K": k, "G": groups},
+        numbers=widths(b=second) | {"M": m, "N": n, "K": k, "G": groups},
         caveats=("every group is taken to have rows: its weights are counted",),
     )
 

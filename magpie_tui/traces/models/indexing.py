@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magpie_tui.traces.models.arguments import OperatorArguments
-from magpie_tui.traces.models.build import build
+from magpie_tui.traces.models.build import build, widths
 from magpie_tui.traces.models.model import Calculation, Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import (
     Sizes,
@@ -39,7 +39,7 @@ def _moved(
         lambda of: values * of(name) + (indices * of(index_kind) if indices else 0),
         parameters={"num_elements": values},
         formula_bytes="n*a + i*b" if indices else "n*a",
-        numbers={"n": values, "i": indices},
+        numbers=widths(b=index_kind) | {"n": values, "i": indices},
         caveats=(note,) if note else (),
     )
 

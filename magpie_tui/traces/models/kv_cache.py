@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magpie_tui.traces.models.arguments import OperatorArguments
-from magpie_tui.traces.models.build import build
+from magpie_tui.traces.models.build import build, widths
 from magpie_tui.traces.models.model import Calculation, Model, Work
 from magpie_tui.traces.models.reading import elements, has_sizes, kind, sizes, tensor
 
@@ -27,7 +27,7 @@ def _reshape_and_cache(arguments: OperatorArguments) -> Work:
         lambda of: count * (of(name) + of(cache)) + 8 * slots,
         parameters={"op_shape": key, "dtype": name, "cache_dtype": cache},
         formula_bytes="n*(a + c) + 8*T",
-        numbers={"n": count, "T": slots},
+        numbers=widths(c=cache) | {"n": count, "T": slots},
         caveats=("padded slots are counted as tokens",),
     )
 
@@ -44,7 +44,7 @@ def _concat_mla(arguments: OperatorArguments) -> Work:
         lambda of: count * (of(name) + of(cache)) + 8 * latent[0],
         parameters={"op_shape": latent, "dtype": name, "cache_dtype": cache},
         formula_bytes="n*(a + c) + 8*T",
-        numbers={"n": count, "T": latent[0]},
+        numbers=widths(c=cache) | {"n": count, "T": latent[0]},
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from magpie_tui.traces.models.arguments import OperatorArguments
-from magpie_tui.traces.models.build import build
+from magpie_tui.traces.models.build import build, widths
 from magpie_tui.traces.models.element_types import WidthOf
 from magpie_tui.traces.models.model import Calculation, Model, Work
 from magpie_tui.traces.models.reading import elements, has_sizes, kind, number, sizes, tensor
@@ -126,7 +126,7 @@ def _engine_scaled(source: int, result: int, scale: int | None, written_scale: b
             parameters={"op_shape": shape, "dtype_in_out": (name, packed)},
             formula=f"{2 + dynamic}*n",
             formula_bytes="n*(a + o) + 4*s",
-            numbers={"n": count, "s": scales},
+            numbers=widths(o=packed) | {"n": count, "s": scales},
         )
 
     return calculate
