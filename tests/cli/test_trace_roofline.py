@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,7 @@ def test_tables_and_ceilings_of_a_file(tmp_path: Path) -> None:
         (["--arch", "nowhere"], 2, "no ceilings named 'nowhere'"),
         (["--rank", 7], 2, "ranks: 0, 1"),
         (["--engine", "tracelens"], 3, "TraceLens is not installed"),
+        (["--save"], 2, "needs a workspace with torch_trace/"),
     ],
 )
 def test_exit_status(arguments: list[object], status: int, words: str) -> None:
@@ -135,6 +137,21 @@ def test_an_installed_tracelens_stands_beside_ours(tmp_path: Path) -> None:
     assert "TraceLens failed: broken" in failed.stderr
 
 
+def test_a_workspace_gets_its_tables_by_its_own_config(tmp_path: Path) -> None:
+    workspace = tmp_path / "benchmark_vllm_20261130_101500"
+    shutil.copytree(NCCL, workspace / "torch_trace")
+    (workspace / "config.yaml").write_text(
+        "framework: vllm\nmodel: m\nenvs: {ISL: 64, OSL: 32, CONC: 4}\n"
+        "profiler:\n  tracelens: {enabled: true, analysis_stages: decode}\n"
+    )
+    done = magpie("roofline", workspace, "--save", "--top-k", 1)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in sorted((workspace / "tracelens").iterdir())] == [
+        "decode_only",
+        "decode_only_ISL64_OSL32_CONC4_kernel_roofline_simple.csv",
+    ]
+
+
 def test_operators_of_two_traces() -> None:
     done = magpie("diff", EAGER, GRAPH, "--view", "operators", "--stage", "prefill", "--format", "csv")
     assert done.returncode == 0, done.stderr
@@ -143,3 +160,16 @@ def test_operators_of_two_traces() -> None:
     product = next(row for row in rows if row["operator"] == "aten::mm")
     assert product["change"] in ("same", "slower", "faster") and product["per"] == "step"
     assert "nvjet" in product["kernels"]
+
+
+def test_rows_are_folded_and_shapes_are_written_for_a_tuner(tmp_path: Path) -> None:
+    target, arch = tmp_path / "tune.csv", tmp_path / "mine.json"
+    arch.write_text(json.dumps({"name": "Mine", "mem_bw_gbps": 100, "max_achievable_tflops": {"matrix_bf16": 1}}))
+    done = magpie("roofline", EAGER, "--arch", arch, "--fold", "library", "--tuning-list", target, "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {"ATen", "cuBLAS"} <= {row["op"] for row in rows} and "Mine given" in done.stderr
+    shapes = list(csv.DictReader(io.StringIO(target.read_text(encoding="utf-8"))))
+    assert shapes and all(row["kind"] == "gemm" and int(row["m"]) > 0 for row in shapes)
+    unknown = magpie("roofline", EAGER, "--arch", "GTX 5")
+    assert unknown.returncode == 2 and "hint:" in unknown.stderr and "MI300X" in unknown.stderr
