@@ -59,6 +59,9 @@ def roofline(
     xlsx: Annotated[
         Path | None, typer.Option("--xlsx", metavar="FILE", help="Write TraceLens' tables as one workbook.")
     ] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Write TraceLens' stage folders and tables into the workspace.")
+    ] = False,
     report_kind: Annotated[
         ReportKind, typer.Option("--report", help="Which of TraceLens' reports --csv and --xlsx write.")
     ] = ReportKind.auto,
@@ -81,6 +84,8 @@ def roofline(
 
     stages = stages_from(stage)
     with_tracelens = _uses_tracelens()
+    if save:
+        _save(trace, arch)
     wanted = report_kind if csv_dir is not None or xlsx is not None or with_tracelens else None
     report = analyze_roofline(
         find_traces(trace),
@@ -114,6 +119,34 @@ def roofline(
             say("caveat", caveat)
     say_caveats([report.rank])
     require_capture([report.rank], trace)
+
+
+def _save(workspace: Path, arch: str | None) -> None:
+    """Write the tables that a profiled benchmark leaves in its workspace, by the workspace's own config.
+
+    Raises:
+        UserInputError: It is no workspace with traces, or its config can't be read.
+    """
+    from dataclasses import replace
+
+    from magpie_tui.configs.benchmark import load_benchmark_config
+    from magpie_tui.traces.tracelens.request import workspace_request
+    from magpie_tui.traces.tracelens.workspace import TRACE_DIRECTORY, WorkspaceRequest, analyse_workspace
+
+    if not (workspace / TRACE_DIRECTORY).is_dir():
+        raise UserInputError(
+            f"--save needs a workspace with {TRACE_DIRECTORY}/",
+            path=workspace,
+            hint="--csv DIR writes the tables of any trace",
+        )
+    config = workspace / "config.yaml"
+    request = workspace_request(load_benchmark_config(config)) if config.is_file() else WorkspaceRequest("vllm")
+    section = analyse_workspace(workspace, replace(request, arch=arch) if arch is not None else request)
+    for text in section.get("warnings", ()):
+        say("note", text)
+    for text in section["errors"]:
+        say("warning", text)
+    say("note", f"{len(section['output_files'])} files written to {workspace.absolute()}")
 
 
 def _uses_tracelens() -> bool:
