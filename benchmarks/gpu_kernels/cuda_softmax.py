@@ -19,7 +19,7 @@ extern "C" __global__ void cuda_softmax(const float4* x, float4* out) {
     const int row = blockIdx.x, lane = threadIdx.x;
     __shared__ float maxima[8], sums[8];
     float4 values[4];
-    float largest = -INFINITY, sum = 0.0f;
+    float largest = -3.402823466e+38f, sum = 0.0f;
     for (int i = 0; i < 4; ++i) {
         values[i] = x[row * 1024 + i * 256 + lane];
         float4 v = values[i];
