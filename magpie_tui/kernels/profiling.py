@@ -19,7 +19,7 @@ from magpie_tui.kernels.preflight import interpreter_of
 from magpie_tui.kernels.profilers.choose import DEFAULT_TIMEOUT_S, Choice
 from magpie_tui.kernels.profilers.model import Backend, ProfileTask
 from magpie_tui.kernels.profilers.run import profile
-from magpie_tui.kernels.shapes import points_of_run
+from magpie_tui.kernels.sessions import HarnessBrokenError, SessionFailedError
 
 WARM_UP_CALLS = 3
 PROFILED_CALLS = 5
@@ -78,7 +78,7 @@ def _call_command(evaluation: Evaluation, outcome: KernelOutcome) -> tuple[Comma
     if candidate is None or task is None:
         return "there is no reference that makes inputs"
     judge = evaluation.judge_of(task)
-    points = points_of_run(evaluation.config.kernels, evaluation.baseline)
+    points = evaluation.points_of(entry)
     try:
         judge.load()
         seed = evaluation.rng.getrandbits(31)
@@ -88,8 +88,8 @@ def _call_command(evaluation: Evaluation, outcome: KernelOutcome) -> tuple[Comma
         else:
             own = candidate.own_inputs(seed, judge.path("own"), shape)
             inputs = judge.make_inputs(seed, adopt=own, shape=shape)
-    except JudgeFailedError as error:
-        return str(error)
+    except (JudgeFailedError, SessionFailedError, HarnessBrokenError) as error:
+        return f"no inputs to call it with: {error}"
     request = {
         "source": str(candidate.source),
         "function": entry.kernel_name,

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from magpie_tui.workspaces.candidates import candidates_of
+from magpie_tui.workspaces.candidates import candidates_of, changes_of
 from magpie_tui.workspaces.extras import Extras
 from magpie_tui.workspaces.reports import CompareReport
 from tests.tui.results_world import FAILED_CHECK, compare_report
@@ -92,7 +92,13 @@ def test_shapes_and_changes_are_read_where_they_are() -> None:
     config = {"kernels": [{"kernel_id": "A", "magpie_tui": {"change": "KV tile 512\nsecond line"}}]}
     best = candidates_of(compare_report(), config).rows[0]
     assert best.change == "KV tile 512"
-    assert [(shape.shape, shape.ratio) for shape in best.shapes] == [("32 x 512", 1.2), ("1 x 1,029", None)]
+    assert [(shape.shape, shape.ratio, shape.guard) for shape in best.shapes] == [
+        ("32 x 512", 1.2, False),
+        ("32 x 1,029", 1.231, False),
+        ("1 x 1,029", None, True),
+    ]
+    assert best.shapes[0].bytes_per_s == 2.39e12 and best.shapes[2].reason == "no block was timed"
+    assert best.binary is not None and (best.binary.registers, best.binary.occupancy) == (96, 5)
 
 
 def test_words_that_are_no_json_values_hurt_nobody() -> None:
@@ -103,3 +109,21 @@ def test_words_that_are_no_json_values_hurt_nobody() -> None:
     found = candidates_of(dataclasses.replace(report, kernels=(report.kernels[0], broken)))
     row = found.named(1)
     assert row is not None and [check.status for check in row.checks] == ["not_run"]
+
+
+def test_a_candidate_says_what_it_is_even_when_the_config_does_not() -> None:
+    config = {
+        "magpie_tui": {"baseline": 1},
+        "kernels": [
+            {"kernel_id": "fast", "env": {"TILE": "8", "A": "1"}, "source_file_path": ["/x/k.cpp"],
+             "magpie_tui": {"compile_options": ["-O3"], "config_files": ["/x/wide.json"]}},
+            {"kernel_id": "base", "env": {"A": "1", "B": "2"}, "source_file_path": ["/x/k.cpp"],
+             "magpie_tui": {"compile_options": ["-O1"], "config_files": ["/x/narrow.json"]}},
+            {"kernel_id": "copy", "env": {"A": "1", "B": "2"}, "source_file_path": ["/y/k2.cpp"],
+             "magpie_tui": {"compile_options": ["-O1"], "config_files": ["/x/narrow.json"], "change": "by hand"}},
+        ],
+    }  # fmt: skip
+    assert changes_of(config) == {
+        "fast": "configuration file: wide.json (was narrow.json); environment: TILE=8, B unset; flag: -O3 (was -O1)",
+        "copy": "by hand",
+    }
