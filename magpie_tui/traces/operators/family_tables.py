@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -46,13 +45,12 @@ def family_tables(
     instances = _every_call(forest, has_model)
     rows = group_rows(instances, book, annotations, by_thread=True, synthetic="")
     sheet = _sheets(rows, book, inference=inference)
-    details = KernelDetails
     found = []
     for name in sorted({text for text in sheet if text is not None}):
         mine = np.flatnonzero(np.array([text == name for text in sheet], np.bool_)[rows.row])
         mine = mine[_has_parameters(rows)[mine]]
         if len(mine):
-            found.append(_table(name, rows, mine, arch, details, inference=inference))
+            found.append(_table(name, rows, mine, arch, inference=inference))
     return found
 
 
@@ -160,67 +158,74 @@ def _cells(work: Work) -> tuple[tuple[str, Cell], ...]:
     return tuple(found)
 
 
-def _table(
-    name: str,
-    rows: OperatorRows,
-    mine: npt.NDArray[np.int64],
-    arch: UpstreamArch | None,
-    details_of: Callable[..., KernelDetails],
-    *,
-    inference: bool,
-) -> Table:
-    import numpy as np
+class _Sheet:
+    """One table: calls grouped by name, parameters and (inference) number of kernels."""
 
-    instances = rows.instances
-    figures = figures_of(rows, arch)
-    parameters = [_cells(work) for work in rows.works]
-    keys: dict[frozenset[tuple[str, Cell]], int] = {}
-    table = [keys.setdefault(item, len(keys)) for item in map(frozenset, parameters)]
-    count = instances.end - instances.start
-    op_name: dict[str, int] = {}
-    names = np.array([op_name.setdefault(row.name, len(op_name)) for row in rows.rows], np.int64)
-    group = combined(
-        names[rows.row[mine]],
-        np.array(table, np.int64)[rows.work[mine]],
-        count[mine] if inference else np.zeros(len(mine), np.int64),
-    )
-    _values, example = np.unique(group, return_index=True)
-    number = len(example)
-    time = grouped(group, rows.time_us[mine], number)
-    usable = count[mine] > 0
-    rates = {
-        "TB/s": grouped(group, np.where(usable, figures.tbps[mine], np.nan), number),
-        "TFLOPS/s": grouped(group, np.where(usable, figures.tflops[mine], np.nan), number),
-        "Pct Roofline": grouped(group, np.where(usable, figures.percent[mine], np.nan), number),
-    }
-    details = details_of(
-        instances.forest, group, np.arange(len(instances.forest.main.work)), instances.start[mine], instances.end[mine]
-    )
-    firsts = {
-        "GFLOPS_first": first_known(group, figures.gflops[mine], number),
-        "Data Moved (MB)_first": first_known(group, figures.mib[mine], number),
-        "FLOPS/Byte_first": first_known(group, figures.intensity[mine], number),
-    }
-    uids = instances.rows()
-    shown: dict[str, None] = {}
-    found: list[dict[str, Cell]] = []
-    with_roof = any(figures.roofs[int(place)] is not None for place in np.unique(rows.work[mine]).tolist())
-    for place in sorted(range(number), key=lambda place: (-time.sum[place], uids[mine[example[place]]])):
-        index = int(mine[example[place]])
+    def __init__(
+        self, rows: OperatorRows, mine: npt.NDArray[np.int64], arch: UpstreamArch | None, *, inference: bool
+    ) -> None:
+        import numpy as np
+
+        self._rows, self._mine = rows, mine
+        self._parameters = [_cells(work) for work in rows.works]
+        instances = rows.instances
+        self._kernels = (instances.end - instances.start)[mine]
+        self.group = self._grouped(inference=inference)
+        _values, self._example = np.unique(self.group, return_index=True)
+        self.figures = figures_of(rows, arch)
+        number = len(self._example)
+        self.time = grouped(self.group, rows.time_us[mine], number)
+        usable = self._kernels > 0
+        rates = {"TB/s": self.figures.tbps, "TFLOPS/s": self.figures.tflops, "Pct Roofline": self.figures.percent}
+        self._rates = {
+            name: grouped(self.group, np.where(usable, values[mine], np.nan), number) for name, values in rates.items()
+        }
+        firsts = {
+            "GFLOPS_first": self.figures.gflops,
+            "Data Moved (MB)_first": self.figures.mib,
+            "FLOPS/Byte_first": self.figures.intensity,
+        }
+        self._firsts = {name: first_known(self.group, values[mine], number) for name, values in firsts.items()}
+        everything = np.arange(len(instances.forest.main.work))
+        start, end = instances.start[mine], instances.end[mine]
+        self._details = KernelDetails(instances.forest, self.group, everything, start, end)
+        self._uids = instances.rows()[mine]
+
+    def _grouped(self, *, inference: bool) -> npt.NDArray[np.int64]:
+        import numpy as np
+
+        keys: dict[frozenset[tuple[str, Cell]], int] = {}
+        table = np.array([keys.setdefault(frozenset(item), len(keys)) for item in self._parameters], np.int64)
+        codes: dict[str, int] = {}
+        names = np.array([codes.setdefault(row.name, len(codes)) for row in self._rows.rows], np.int64)
+        kernels = self._kernels if inference else np.zeros(len(self._mine), np.int64)
+        return combined(names[self._rows.row[self._mine]], table[self._rows.work[self._mine]], kernels)
+
+    def order(self) -> list[int]:
+        """Groups by time."""
+        return sorted(
+            range(len(self._example)), key=lambda place: (-self.time.sum[place], self._uids[self._example[place]])
+        )
+
+    def parameters(self, place: int) -> dict[str, Cell]:
+        """Parameters of a group by their columns."""
+        index = int(self._mine[self._example[place]])
+        return {f"param: {name}": value for name, value in self._parameters[int(self._rows.work[index])]}
+
+    def cells(self, place: int) -> dict[str, Cell]:
+        """Cells of a group."""
+        rows, first = self._rows, int(self._example[place])
+        index = int(self._mine[first])
         row, work = rows.rows[int(rows.row[index])], rows.works[int(rows.work[index])]
-        roof = figures.roofs[int(rows.work[index])]
-        cells: dict[str, Cell] = {"name": row.name}
-        for key, value in parameters[int(rows.work[index])]:
-            shown.setdefault(f"param: {key}")
-            cells[f"param: {key}"] = value
-        cells["num_kernels"] = int(count[index])
-        cells |= {key: values[place] for key, values in firsts.items()}
-        for label, stats in rates.items():
-            cells |= {f"{label}_{statistic}": stats.of(statistic, place) for statistic in _FIVE}
-        cells |= {f"Kernel Time (µs)_{statistic}": time.of(statistic, place) for statistic in (*_FIVE, "sum")}
+        roof = self.figures.roofs[int(rows.work[index])]
         inputs = row.recorded.list_literals if row.recorded is not None else (None,) * 4
-        full, short = details.cells(place)
-        cells |= {
+        full, short = self._details.cells(place)
+        cells: dict[str, Cell] = {"name": row.name, **self.parameters(place), "num_kernels": int(self._kernels[first])}
+        cells |= {name: values[place] for name, values in self._firsts.items()}
+        for label, stats in self._rates.items():
+            cells |= {f"{label}_{statistic}": stats.of(statistic, place) for statistic in _FIVE}
+        cells |= {f"Kernel Time (µs)_{statistic}": self.time.of(statistic, place) for statistic in (*_FIVE, "sum")}
+        return cells | {
             "process_name_first": row.process_name,
             "process_label_first": row.process_label,
             "thread_name_first": row.thread_name,
@@ -233,11 +238,22 @@ def _table(
             "Input type_first": inputs[1],
             "Input Strides_first": inputs[2],
             "Concrete Inputs_first": inputs[3],
-            "name_count": int(time.count[place]),
-            "UID_first": int(uids[index]),
+            "name_count": int(self.time.count[place]),
+            "UID_first": int(self._uids[first]),
         }
-        found.append(cells)
+
+
+def _table(
+    name: str, rows: OperatorRows, mine: npt.NDArray[np.int64], arch: UpstreamArch | None, *, inference: bool
+) -> Table:
+    import numpy as np
+
+    sheet = _Sheet(rows, mine, arch, inference=inference)
+    order = sheet.order()
+    shown = dict.fromkeys(column for place in order for column in sheet.parameters(place))
+    with_roof = any(sheet.figures.roofs[int(place)] is not None for place in np.unique(rows.work[mine]).tolist())
     columns = _columns(tuple(shown), inference=inference, with_roof=with_roof)
+    found = [sheet.cells(place) for place in order]
     return Table(name, columns, tuple(tuple(cells.get(column) for column in columns) for cells in found))
 
 

@@ -245,23 +245,15 @@ class _Drawing:
         roof_us = _mean([item.time_us if item is not None else None for item in roofs], counts)
         count = len(members)
         mean = time_us / count
-        name, inferred = (row.name, bool(self._attribution.by_position[members[0]]))
-        if guessed is not None:
-            name, inferred = guessed, True
-        elif row.how is How.kernel and "->" in row.name and not self._op_above(members[0]):
-            name = row.kernel or row.name
+        name, inferred = self._named(row, int(members[0]), guessed)
         recorded = row.recorded if guessed is None else None
         literals = recorded.literals if recorded is not None else ("", "", "", "")
         kernels = kernels_of(self._forest.columns, self._rows.instances.work_of(members))
         works = [rows.works[place] if place >= 0 else None for place in places]
         flops = _mean([work.best_flops if work is not None else None for work in works], counts)
         size = _mean([work.best_bytes if work is not None else None for work in works], counts)
-        caveats = (first.caveats if first is not None else ()) + ((_INFERRED_CALL,) if inferred and not guessed else ())
-        if first is not None and first.correction is not None:
-            caveats += (first.correction.why,)
         waits = first is not None and first.link_bytes > 0
-        if waits:
-            caveats += (_WAITING,)
+        caveats = _row_caveats(first, waits=waits, inferred_call=inferred and not guessed)
         return RooflineRow(
             name=name,
             category=row.category,
@@ -293,6 +285,13 @@ class _Drawing:
             concrete_inputs=literals[3],
             measured=self._measured_of(places, counts, mean),
         )
+
+    def _named(self, row: OperatorRow, place: int, guessed: str | None) -> tuple[str, bool]:
+        """Name as it is shown, and whether it is a guess."""
+        if guessed is not None:
+            return guessed, True
+        bare = row.how is How.kernel and "->" in row.name and not self._op_above(place)
+        return (row.kernel or row.name) if bare else row.name, bool(self._attribution.by_position[place])
 
     def _guess(self, place: int) -> str | None:
         node = int(self._attribution.by_name[place])
@@ -388,6 +387,16 @@ def _library(kernels: Sequence[RooflineKernel]) -> str | None:
     """Who wrote the kernel with most time; None when not known."""
     family = FAMILIES.get(facts_of(kernels[0].name).family) if kernels else None
     return None if family is None or family.key in ("unknown", "hip_cpp") else family.library.partition(" (")[0]
+
+
+def _row_caveats(work: Work | None, *, waits: bool, inferred_call: bool) -> tuple[str, ...]:
+    """What the model assumes, what ours differs in, and what to know about the time."""
+    found = work.caveats if work is not None else ()
+    if inferred_call:
+        found += (_INFERRED_CALL,)
+    if work is not None and work.correction is not None:
+        found += (work.correction.why,)
+    return (*found, _WAITING) if waits else found
 
 
 def _distinct(works: npt.NDArray[np.int64]) -> tuple[list[int], list[int]]:
