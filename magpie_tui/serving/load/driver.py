@@ -363,7 +363,7 @@ class LoadDriver:
     # What came of it.
 
     def _rows(self, part: RowPart, origin: int) -> list[RequestRow]:
-        return [_row(part, request, origin) for request in self._finished]
+        return [_row(part, request, origin) for request in sorted(self._finished, key=lambda item: item.index)]
 
     def _never_sent(self, prepared: Sequence[contents.Prepared], rows: Sequence[RequestRow]) -> list[RequestRow]:
         seen = {row.index for row in rows}
