@@ -108,7 +108,7 @@ def idle(directory: Path, seconds: float) -> list[Result]:
     """Bytes and CPU at rest."""
     with our_app(directory) as app:
         app.wait_for(b"Campaign")
-        app.settle(2.0)
+        app.settle(5.0)  # the other places are imported meanwhile
         before = app.cpu_s()
         count = app.count(seconds)
         cpu = (app.cpu_s() - before) / seconds * 100
