@@ -100,6 +100,9 @@ def _landlock(hidden: list[str], writable: list[str]) -> dict[str, Any]:
         for path in _entries_but("/", hidden):
             rules.allow(path, _READ_FILE)
         rules.allow("/dev", _READ_FILE | _WRITE_FILE | _TRUNCATE)
+        # CUDA's driver names its threads there; without it no stream and no context can be made.
+        rules.allow(f"/proc/{os.getpid()}", _READ_FILE | _WRITE_FILE | _TRUNCATE)
+        rules.allow("/proc/driver", _READ_FILE | _WRITE_FILE | _TRUNCATE)
         for path in writable:
             rules.allow(path, rules.rights)
         rules.enforce()
