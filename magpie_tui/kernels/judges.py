@@ -234,7 +234,7 @@ class Judge:
         return self._once("extents", inputs)
 
     def time(self, inputs: InputSet) -> Message:
-        """See the harness: how long the reference takes, and how many bytes it moves."""
+        """See the harness: how long the reference takes."""
         return self._ask({"do": "time", "key": inputs.key})
 
     def derive(self, base: InputSet, how: str, *, old: int = 0, new: int = 0) -> tuple[InputSet | None, str | None]:

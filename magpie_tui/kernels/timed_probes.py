@@ -117,8 +117,8 @@ def identified(context: GateContext, started: Started | None, digests: dict[str,
     return checks.check("G1", "pass", "the source that was loaded, by SHA-256, and what one call started", **facts)
 
 
-_LEAST_WORK_NS = {"cpu": 1_000_000, "cuda": 100_000}
-_MOST_BYTES = {"cpu": 48_000_000, "cuda": 512_000_000}
+_LEAST_WORK_NS = {"cpu": 1_000_000, "cuda": 40_000}
+_MOST_BYTES = {"cpu": 48_000_000, "cuda": 256_000_000}
 _GROWTH = 4
 _LEAST_SAVED_NS = {"cpu": 200_000, "cuda": 30_000}
 

@@ -203,8 +203,11 @@ class GateRequests:
         """Call, and keep the result until ``release``: whoever works on now is seen from outside."""
         arguments = self._read(request["inputs"])
         self._synchronize()
-        started = _clock()
-        outputs = self._call(arguments)
+        pattern = self._poison.patterns[0] if self._poison is not None and self._poison.patterns else None
+        with self._poison.filled(pattern) if self._poison is not None else contextlib.nullcontext():
+            # An old result in the new one's memory must not stand in for work that is still to be done.
+            started = _clock()
+            outputs = self._call(arguments)
         # What a caller does next: the same stream, without waiting for others.
         taken = copied([outputs, arguments])
         if self._device == "cuda":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from typing import Any
 
 from magpie_tui.kernels.harness.carry import write_value
@@ -115,6 +116,23 @@ class ComputedReference:
         torch.manual_seed(seed)
         with torch.no_grad():
             return self.kernel.call(*given), given
+
+    def timed(self, arguments: list[Any], seed: int) -> int:
+        """Return the time of one call in ns, without the way of its inputs to the device: CPU time on a CPU."""
+        import torch
+
+        given = copied(to_device(arguments, self.device))
+        on_gpu = self.device == "cuda"
+        clock = time.perf_counter_ns if on_gpu else time.process_time_ns
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            if on_gpu:
+                torch.cuda.synchronize()
+            started = clock()
+            self.kernel.call(*given)
+            if on_gpu:
+                torch.cuda.synchronize()
+            return clock() - started
 
     def exact(self, arguments: list[Any], seed: int) -> tuple[Any, list[Any]]:
         """Return the same in float64.
