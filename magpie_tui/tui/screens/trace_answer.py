@@ -50,9 +50,10 @@ def prepare(answer: Answer) -> Prepared:
     if isinstance(report, KernelReport):
         return Prepared(report, _kernel_listings(report))
     if isinstance(report, RooflineReport):
-        from magpie_tui.tui.screens.trace_roofline import roofline_listings
+        from magpie_tui.tui.screens.trace_roofline import FIRST_LISTING, roofline_listings
 
         listed, rows = roofline_listings(report)
+        listed.get(FIRST_LISTING)  # worked out here, in the thread that received the answer
         return Prepared(report, listed, rooflines=rows)
     assert not isinstance(report, ComparedTraces)
     if isinstance(report, CollectiveReport):

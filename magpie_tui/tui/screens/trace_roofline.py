@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import set_cell_size
 from textual.content import Content
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from magpie_tui.traces.roofline.ceilings import Ceilings
     from magpie_tui.tui.screens.trace_answer import Prepared
 
+Made = TypeVar("Made")
+
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Name of each row in the plot, by its place in the listing."""
 
@@ -44,29 +46,57 @@ def listing_key(stage: str, fold: Fold) -> str:
     return f"{stage}/{fold.value}"
 
 
-def roofline_listings(report: RooflineReport) -> tuple[dict[str, Listing], dict[str, tuple[RooflineRow, ...]]]:
+FIRST_LISTING = listing_key("all", Fold.short)
+"""What is shown at first."""
+
+
+def roofline_listings(report: RooflineReport) -> tuple[Mapping[str, Listing], Mapping[str, tuple[RooflineRow, ...]]]:
     """Listings of every stage in every fold, most time to be won first, and the rows behind them."""
-    listings: dict[str, Listing] = {}
-    rows: dict[str, tuple[RooflineRow, ...]] = {}
-    for stage in report.roofline.stages:
-        sorted_rows = ordered(stage.rows, SortBy.win)
-        for fold in Fold:
-            found = folded(sorted_rows, fold)
-            name = listing_key(stage.stage, fold)
-            rows[name] = tuple(found)
-            printed = (roofline_columns(), roofline_rows(found))
-            listings[name] = listing_of(printed, [_values(row) for row in found], [_key(row) for row in found])
-    return listings, rows
+    names = {listing_key(stage.stage, fold): (stage, fold) for stage in report.roofline.stages for fold in Fold}
+
+    def rows_of(name: str) -> tuple[RooflineRow, ...]:
+        stage, fold = names[name]
+        return tuple(folded(ordered(stage.rows, SortBy.win), fold))
+
+    rows = _MadeWhenAsked(tuple(names), rows_of)
+
+    def listing(name: str) -> Listing:
+        found = rows[name]
+        printed = roofline_rows(found)
+        values = [_values(row, cells) for row, cells in zip(found, printed, strict=True)]
+        return listing_of((roofline_columns(), printed), values, [_key(row) for row in found])
+
+    return _MadeWhenAsked(tuple(names), listing), rows
+
+
+class _MadeWhenAsked(Mapping[str, Made]):
+    """Values by name, each worked out when it is first looked at: most folds of most stages never are."""
+
+    def __init__(self, names: tuple[str, ...], make: Callable[[str], Made]) -> None:
+        self._names, self._make = names, make
+        self._made: dict[str, Made] = {}
+
+    def __getitem__(self, name: str) -> Made:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _key(row: RooflineRow) -> str:
     return f"{row.name} {row.shapes} {row.types} {row.module or ''}"
 
 
-def _values(row: RooflineRow) -> tuple[str | float | None, ...]:
+def _values(row: RooflineRow, cells: Sequence[object]) -> tuple[str | float | None, ...]:
     """What a row is sorted and filtered by, one entry a column."""
     rate = row.achieved_tflops if row.bound is Bound.compute else row.achieved_tbps
-    cells = roofline_rows([row])[0]
     return (
         row.name,
         row.shapes or None,
