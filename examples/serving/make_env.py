@@ -89,6 +89,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--where", action="store_true", help="only say where they lie; exit 1 when they are missing")
     arguments = parser.parse_args()
+    if sys.version_info < (3, 11):
+        raise SystemExit("make_env: the engine needs Python 3.11 or newer; run this with such an interpreter")
     environment = environment_directory()
     model = model_directory(environment)
     if not arguments.where:

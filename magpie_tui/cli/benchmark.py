@@ -135,7 +135,7 @@ def _benchmark(context: typer.Context, output_dir: Path) -> int:
             for name in values
             if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         }
-        return run_benchmark(Path(path), None, output_dir, run_mode, ignored=typed)
+        return run_benchmark(Path(path), None, output_dir, run_mode, run_kind=word("run_kind"), ignored=typed)
     options = None
     if framework is not None and model is not None:
         options = CommandOptions(

@@ -61,12 +61,14 @@ def run_benchmark(
     run_mode: str | None,
     *,
     ignored: dict[str, str],
+    run_kind: str | None = None,
 ) -> int:
     """Check config and machine, then run it as a run of its own.
 
     Args:
         path: Config; None: ``options`` stand for one.
         ignored: Options typed beside a config, which upstream silently ignores.
+        run_kind: ``measurement`` or ``diagnostic``; overrides that of the config.
 
     Raises:
         UserInputError: The config is wrong.
@@ -80,6 +82,13 @@ def run_benchmark(
         )
     worker = os.environ.get(layout.DIRECTORY_VARIABLE)
     config = _checked(path, options)
+    if run_kind == "measurement" and not config.is_clean:
+        raise UserInputError(
+            "--run-kind measurement allows no profiler, and this config has one on",
+            path=config.path,
+            key="--run-kind",
+            hint="take its clean twin: magpie-tui config twin FILE",
+        )
     if not worker:
         _say_problems(config, ignored)
         _check_machine(path, config, options, output_dir, run_mode)

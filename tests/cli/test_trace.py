@@ -183,6 +183,15 @@ def test_a_benchmark_without_a_config_needs_framework_and_model(tmp_path: Path) 
     assert done.stdout.startswith("Error: Specify --benchmark-config or provide framework and --model\n")
 
 
+def test_a_measurement_allows_no_profiler(tmp_path: Path) -> None:
+    config = tmp_path / "profiled.yaml"
+    config.write_text("benchmark: {framework: vllm, model: a/b, profiler: {torch_profiler: {enabled: true}}}\n")
+    done = magpie("benchmark", "-b", config, "--run-kind", "measurement", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "allows no profiler" in done.stderr
+    assert list(tmp_path.iterdir()) == [config]
+
+
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
