@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from magpie_tui.traces.roofline.ceilings import Ceilings
     from magpie_tui.traces.roofline.measure import MeasuredCeilings
 
+RATES = 8
+"""Copy, read, and products in six precisions."""
 MEASURED_SCHEMA = "magpie-tui/trace_ceilings/1"
 
 
@@ -46,6 +48,7 @@ def ceilings(
     from magpie_tui.traces.roofline.measure import measure_ceilings
     from magpie_tui.traces.roofline.rows import Bound
 
+    say("note", f"measuring up to {RATES} rates for {seconds:g} s each")
     found = measure_ceilings(device=device, seconds=seconds, megabytes=size_mb, python=python)
     columns = [
         Column("rate"),

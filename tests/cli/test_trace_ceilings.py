@@ -34,6 +34,9 @@ def test_measured_rates_become_ceilings_of_the_device() -> None:
     rates = {item["what"]: item for item in found["measurements"]}
     assert rates["copy"]["best_per_s"] >= rates["copy"]["median_per_s"] > 1e7
     assert found["ceilings"]["peaks"]["matrix_fp32"] == pytest.approx(rates["matrix_fp32"]["best_per_s"])
+    known = json.loads(run("--list", "--json").stdout)
+    jsonschema.validate(known, json.loads((SCHEMAS / "ceilings.schema.json").read_text("utf-8")))
+    assert known["ceilings"][0]["kind"] == "measured" and len(known["ceilings"]) > 20
     listed = run("--list", "--format", "csv")
     assert listed.returncode == 0
     first, second = listed.stdout.splitlines()[:2]

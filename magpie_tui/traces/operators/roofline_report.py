@@ -16,6 +16,7 @@ from magpie_tui.traces.each import Reading, reporter
 from magpie_tui.traces.labels import StepLabel
 from magpie_tui.traces.links import link_device_work
 from magpie_tui.traces.load import load_columns
+from magpie_tui.traces.models.plugins import problems
 from magpie_tui.traces.operators.capture_files import folder_beside
 from magpie_tui.traces.operators.options import ReportKind as ReportKind
 from magpie_tui.traces.operators.options import SortBy as SortBy
@@ -109,7 +110,7 @@ def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, reques
     quality = assess(columns, work, links)
     used = int(columns.device[work.rows[0]]) if len(work.rows) else None
     detected = detect(columns.metadata, used)
-    notes = list(detected.caveats) if request.arch is None else []
+    notes = [*problems(), *(detected.caveats if request.arch is None else ())]
     ceilings = _ceilings(request.arch, columns.metadata, used)
     measured = next(
         (item for item in measured_ceilings() if ceilings is not None and item.device == ceilings.device), None
