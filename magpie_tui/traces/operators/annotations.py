@@ -16,7 +16,43 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def upstream_labels(instances: Instances, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Sequence[str]]:
+PLAIN_PREFIXES = ("vllm::unified_attention_with_output",)
+"""Ops that upstream's plain report looks for a label around."""
+INFERENCE_PREFIXES = (
+    *PLAIN_PREFIXES,
+    "aiter::mha_varlen_fwd",
+    "pseudo_mla_decode_fwd",
+    "pseudo_mla_prefill_fwd",
+    "vllm::gdn_attention_core",
+    "aiter::fmha_v3_varlen_fwd",
+    "sglang_profiler::tilelang_kernel_tilelang_sparse_fwd",
+    "sglang_profiler::attention_paged_attention_ragged",
+    "aiter::mha_batch_prefill",
+    "aiter::pa_decode_gluon",
+    "aiter::v4_attention_with_output",
+    "pseudo_v4_paged_decode_",
+)
+"""The same of its inference report."""
+
+
+class UpstreamLabels:
+    """Labels as upstream's reports attach them, for ops whose names begin so."""
+
+    def __init__(self, *, inference: bool) -> None:
+        self._prefixes = INFERENCE_PREFIXES if inference else PLAIN_PREFIXES
+
+    def __call__(
+        self, instances: Instances, places: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], Sequence[str]]:
+        """Code of the label around each of these instances, -1 for none; the labels."""
+        import numpy as np
+
+        codes, labels = _first_around(instances, places)
+        named = [name.startswith(self._prefixes) for name in instances.names_of(places)]
+        return np.where(np.array(named, np.bool_), codes, -1), labels
+
+
+def _first_around(instances: Instances, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Sequence[str]]:
     """Take the first annotation by start that holds the call, host and device ones alike, if it is a step's label."""
     import numpy as np
 

@@ -69,6 +69,15 @@ class Instances:
                 rows[mine] = np.array(tree.row, np.int64)[self.node[mine]]
         return rows
 
+    def names_of(self, places: npt.NDArray[np.int64]) -> list[str]:
+        """Op names of these instances; of pseudo ops their own."""
+        found = []
+        for place in places.tolist():
+            pseudo = int(self.pseudo[place])
+            tree = self.forest.trees[int(self.tree[place])]
+            found.append(self.pseudo_ops[pseudo].name if pseudo >= 0 else tree.name[int(self.node[place])])
+        return found
+
     def work_of(self, members: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Device rows of these instances, one after the other."""
         import numpy as np

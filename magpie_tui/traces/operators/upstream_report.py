@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from magpie_tui.basics.files import create_directory, write_text
 from magpie_tui.traces.collective_cells import Table
 from magpie_tui.traces.columns import TraceColumns
-from magpie_tui.traces.operators.annotations import upstream_labels
+from magpie_tui.traces.operators.annotations import UpstreamLabels
 from magpie_tui.traces.operators.books import ModelBook, model_test
 from magpie_tui.traces.operators.choice import UPSTREAM
 from magpie_tui.traces.operators.details import KernelDetails
@@ -75,10 +75,10 @@ class UpstreamReport:
         return next((table for table in self.tables if table.name == name), None)
 
 
-def upstream_rows(forest: Forest, book: ModelBook) -> OperatorRows:
+def upstream_rows(forest: Forest, book: ModelBook, labels: UpstreamLabels) -> OperatorRows:
     """Rows of ``unified_perf_summary``."""
     instances = find_instances(forest, model_test(forest, book), UPSTREAM, is_collective)
-    return group_rows(instances, book, upstream_labels, by_thread=True, synthetic=SYNTHETIC)
+    return group_rows(instances, book, labels, by_thread=True, synthetic=SYNTHETIC)
 
 
 def upstream_report(columns: TraceColumns, options: ReportOptions, forest: Forest | None = None) -> UpstreamReport:
@@ -104,7 +104,8 @@ def upstream_report(columns: TraceColumns, options: ReportOptions, forest: Fores
         leaf = LeafTables(leaves, options.inference)
         details = KernelDetails(forest, leaves.row, leaves.position, leaves.start, leaves.end)
         tables += [leaf.by_category(), leaf.by_name(), leaf.by_inputs(details)]
-        rows = upstream_rows(forest, book)
+        labels = UpstreamLabels(inference=options.inference)
+        rows = upstream_rows(forest, book, labels)
         everything = np.arange(len(forest.main.work))
         details = KernelDetails(forest, rows.row, everything, rows.instances.start, rows.instances.end)
         tables.append(unified_table(rows, options.arch, details))
@@ -112,7 +113,7 @@ def upstream_report(columns: TraceColumns, options: ReportOptions, forest: Fores
             forest,
             model_test(forest, book),
             book,
-            upstream_labels,
+            labels,
             options.arch,
             inference=options.inference,
         )
