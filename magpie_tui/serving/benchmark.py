@@ -117,15 +117,23 @@ class _Run:
                 self._finish(record, "failed")
                 raise
             self.found.failure = self.found.failure or str(error)
-        except BaseException as interruption:
-            self.found.stopped = f"interrupted in the phase {self._phase.value if self._phase else 'preflight'}"
-            with contextlib.suppress(MagpieTuiError, OSError):
-                self._finish(record, "stopped")
-            raise interruption
+        except BaseException:
+            self._note_interruption(record)
+            raise
         self.phase(Phase.analyse)
         if self.profiled and self.found.capture is not None and self.found.capture.files:
-            self.found.traces = analyse_traces(self.workspace, self.config)
+            try:
+                self.found.traces = analyse_traces(self.workspace, self.config)
+            except BaseException:
+                self._note_interruption(record)
+                raise
         return self._finish(record, None)
+
+    def _note_interruption(self, record: RunRecord) -> None:
+        """Write down as much as there is before an interruption goes on its way."""
+        self.found.stopped = f"interrupted in the phase {self._phase.value if self._phase else 'preflight'}"
+        with contextlib.suppress(MagpieTuiError, OSError):
+            self._finish(record, "stopped")
 
     @property
     def _base_url(self) -> str | None:

@@ -127,10 +127,10 @@ def stated_version(base_url: str) -> str | None:
     return None
 
 
-def metrics_text(base_url: str, path: str = "/metrics") -> str | None:
+def metrics_text(base_url: str, path: str = "/metrics", *, timeout_s: float = _USUAL_TIMEOUT_S) -> str | None:
     """Return the server's Prometheus text; None when it has none that can be read."""
     try:
-        answer = call(base_url, path)
+        answer = call(base_url, path, timeout_s=timeout_s)
     except ControlError:
         return None
     return answer.body.decode("utf-8", "replace") if answer.status == 200 else None

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5
 _SCRAPE_S = 2.0
+_SCRAPE_TIMEOUT_S = 1.0
+"""A server that hangs must not keep us from noticing it."""
 _DEATH_S = 1.0
 """Refused connections are seen sooner than the end of the process behind them."""
 _GUARD_AFTER_S = 20.0
@@ -130,7 +132,7 @@ class RunWatch:
         now = time.monotonic()
         if now - self._scraped_at >= _SCRAPE_S:
             self._scraped_at = now
-            text = metrics_text(self._server.base_url)
+            text = metrics_text(self._server.base_url, timeout_s=_SCRAPE_TIMEOUT_S)
             self._server_figures = {} if text is None else figures_of(read_counters(text))
         done = progress.completed
         self._report.progress(self.phase, done, progress.total, "requests", self._said(progress))
