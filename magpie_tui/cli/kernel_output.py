@@ -160,9 +160,12 @@ def _print_gates(states: Sequence[KernelState]) -> None:
     for index, state in judged:
         write(f"Gate of #{index} {printable(state.kernel_id)}: {gate_summary(state)}")
     write(format_table(columns, rows, width=terminal_width()))
+    alike: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
     for (name, status, reason), indices in reasons.items():
+        alike.setdefault((status, reason, tuple(indices)), []).append(printable(name))
+    for (status, reason, indices), names in alike.items():
         which = "" if len(indices) == len(judged) else f" ({', '.join(f'#{index}' for index in indices)})"
-        text = f"{printable(name)} {status}{which}: {printable(reason)}"
+        text = f"{', '.join(names)} {status}{which}: {printable(reason)}"
         write(textwrap.fill(text, max(60, terminal_width()), subsequent_indent="  "))
 
 
@@ -207,6 +210,16 @@ def _shape_rows(state: KernelState, *, compared: bool) -> list[tuple[object, ...
             cells += [None if ratio is None else f"{ratio:.3g}{bounds}", row.get("verdict")]
         rows.append(tuple(cells))
     return rows
+
+
+def _print_upstream_scores(report: CompareReport) -> None:
+    """Print upstream's scores where they were asked for, as what they are."""
+    scores = {state.kernel_id: _extras(state).upstream_score for state in report.kernels}
+    if any(score is not None for score in scores.values()):
+        told = ", ".join(
+            f"{printable(name)} {'-' if score is None else f'{score:.3f}'}" for name, score in scores.items()
+        )
+        write(f"Upstream's weighted score, for reference only (it mixes utilisation with time): {told}")
 
 
 def _print_shapes(report: AnalyzeReport | CompareReport) -> None:
@@ -329,5 +342,6 @@ def print_compare(report: CompareReport, workspace: Path) -> None:
         write()
         device = printable(timing.get("device"))
         write(f"Times are {timing.get('quantity')}, {timing.get('cache')} cache, on {device}{first_look}")
+    _print_upstream_scores(report)
     write()
     write(f"Workspace: {workspace}")

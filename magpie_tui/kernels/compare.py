@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from magpie_tui.configs.kernel_model import KernelConfig
@@ -15,6 +16,7 @@ from magpie_tui.kernels.ranking import Ranking, confirm, rank
 from magpie_tui.kernels.settings import EvaluationSettings
 from magpie_tui.kernels.shape_tables import roofs_of, timer_rows
 from magpie_tui.kernels.states import state_of
+from magpie_tui.kernels.upstream_score import default_weights, upstream_scores
 from magpie_tui.workspaces.reports import CompareReport, Extras
 
 NO_RANKING = Ranking({}, {}, (), None, None, None, "no_performance_data")
@@ -53,9 +55,24 @@ def compare(
         for outcome in outcomes
     }
     result = _report(outcomes, ranking, baseline, facts, rows)
+    if settings.upstream_score:
+        result = _with_upstream_scores(result, outcomes)
     result.write(workspace)
     recorded.complete(status="ended", samples=samples, schedule=facts)
     return result
+
+
+def _with_upstream_scores(report: CompareReport, outcomes: Sequence[KernelOutcome]) -> CompareReport:
+    """Add upstream's score to each kernel, under a key that says what it is."""
+    results = [outcome.profile if outcome.judgement.correct else None for outcome in outcomes]
+    profiled = next((result for result in results if result is not None), None)
+    profiler = None if profiled is None else str(profiled.more.get("profiler"))
+    scores = upstream_scores(results, default_weights(outcomes[0].entry.type, profiler))
+    kernels = [
+        state if state.extras is None else replace(state, extras=replace(state.extras, upstream_score=score))
+        for state, score in zip(report.kernels, scores, strict=True)
+    ]
+    return replace(report, kernels=tuple(kernels))
 
 
 def _rank(timer: Timer, outcomes: Sequence[KernelOutcome], baseline: int, settings: EvaluationSettings) -> Ranking:
@@ -91,7 +108,7 @@ def _report(
     ratios: dict[int, float] = {}
     for index, comparison in ranking.comparisons.items():
         shown = comparison.confirmed or comparison.ratio
-        if shown is not None and comparison.word != "invalid":
+        if shown is not None and comparison.word not in ("invalid", "suspect"):
             ratios[index] = shown.point
     if ratios:
         ratios[baseline] = 1.0

@@ -47,6 +47,14 @@ _BASELINE = OptionSpec(
 _FAIL_ON = OptionSpec(
     "fail_on", ("--fail-on",), "texts", f"Exit 1 on these outcomes: {', '.join(FAIL_ON_WORDS)}.", metavar="WORD..."
 )
+_UPSTREAM_SCORE = OptionSpec(
+    "upstream_score",
+    ("--upstream-score",),
+    "flag",
+    "Also report upstream's weighted score of profiler metrics; it never ranks.",
+    default=False,
+    advanced=True,
+)
 _QUICK = OptionSpec(
     "quick", ("--quick",), "flag", "A first look: about 5 s a kernel, said so in the report.", default=False
 )
@@ -175,6 +183,7 @@ COMPARE_OPTIONS: tuple[OptionSpec, ...] = (
     _OUTPUT,
     _QUICK,
     _FAIL_ON,
+    _UPSTREAM_SCORE,
     *_SHAPES_FROM,
     *_MEASURING,
     *_LATENCY,
@@ -231,6 +240,7 @@ def settings_of(values: Values) -> EvaluationSettings:
         timed=not untimed,
         seed=None if seed is None else int(seed),
         threads=None if threads is None else int(threads),
+        upstream_score=bool(values.get("upstream_score")),
     )
     quantity, cache = _text(values, "quantity"), _text(values, "cache") or "cold"
     settings = replace(settings, timing=replace(settings.timing, quantity=quantity, cache=cache))

@@ -138,6 +138,7 @@ class EvaluationSettings:
         timed: False for ``--no-perf``.
         seed: Start of the random numbers; None draws it from the system, which is what a candidate cannot know.
         threads: Threads of CPU operators; None is OMP_NUM_THREADS, else the number of usable CPUs less one.
+        upstream_score: Also compute upstream's weighted score of profiler metrics, for reference.
     """
 
     gate: GateSettings = GateSettings()
@@ -146,6 +147,7 @@ class EvaluationSettings:
     timed: bool = True
     seed: int | None = None
     threads: int | None = None
+    upstream_score: bool = False
 
 
 def quick_settings(settings: EvaluationSettings) -> EvaluationSettings:
