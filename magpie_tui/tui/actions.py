@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from textual.binding import Binding
@@ -196,7 +196,7 @@ class ActiveAction:
     reason: str | None
 
 
-def active_actions(screen: Screen[object]) -> list[ActiveAction]:
+def active_actions(screen: Screen[Any]) -> list[ActiveAction]:
     """Return what can be done now on ``screen``, innermost target first, each target in the order of its table."""
     known = registry()
     keys: dict[str, list[str]] = {}
@@ -224,7 +224,7 @@ def active_actions(screen: Screen[object]) -> list[ActiveAction]:
     return found
 
 
-def _chain(screen: Screen[object]) -> Iterator[DOMNode]:
+def _chain(screen: Screen[Any]) -> Iterator[DOMNode]:
     if screen.focused is not None:
         yield from screen.focused.ancestors_with_self
     else:
