@@ -30,8 +30,7 @@ def exit_code(verdict: ServingVerdict, fail_on: tuple[str, ...]) -> ExitCode:
 
 def print_verdict(verdict: ServingVerdict, directory: Path | None) -> None:
     """Print the sentence, the figures, what differs, and where the files are."""
-    from magpie_tui.serving.verdict_rule import change_and_interval
-    from magpie_tui.serving.verdict_text import MARKDOWN_NAME, value_text, verdict_json
+    from magpie_tui.serving.verdict_text import MARKDOWN_NAME, verdict_json
 
     if global_options().json:
         write_json(verdict_json(verdict))
@@ -40,31 +39,7 @@ def print_verdict(verdict: ServingVerdict, directory: Path | None) -> None:
     for reason in verdict.reasons[1:]:
         write(printable(f"  {reason}"))
     write()
-    outcomes = (verdict.primary, *verdict.guards)
-    columns = [
-        Column("Figure"),
-        Column("A", align="right"),
-        Column("B", align="right"),
-        Column("Change", align="right"),
-        Column("Interval", align="right"),
-        Column("Margin", align="right"),
-        Column("State", shrink=True),
-    ]
-    rows = [
-        (
-            outcome.title,
-            value_text(outcome.key, outcome.baseline),
-            value_text(outcome.key, outcome.optimized),
-            *change_and_interval(outcome),
-            format_percent(outcome.margin),
-            "decides" if outcome is verdict.primary and outcome.state == "ok" else outcome.state.replace("_", " "),
-        )
-        for outcome in outcomes
-    ]
-    write(format_table(columns, rows, width=terminal_width()))
-    for outcome in outcomes:
-        if outcome.state == "not_evaluated":
-            write(printable(f"Not evaluated: {outcome.title}: {outcome.reason}"))
+    _print_figures(verdict)
     write()
     for item in verdict.comparability.differences:
         kind = "the change under test" if item.declared else "not declared"
@@ -82,6 +57,37 @@ def print_verdict(verdict: ServingVerdict, directory: Path | None) -> None:
         write()
         write(f"To send on: {directory / MARKDOWN_NAME}")
         write(f"Workspace: {directory}")
+
+
+def _print_figures(verdict: ServingVerdict) -> None:
+    from magpie_tui.serving.verdict_rule import change_and_interval
+    from magpie_tui.serving.verdict_text import value_text
+
+    outcomes = (verdict.primary, *verdict.guards)
+    columns = [
+        Column("Figure", shrink=True),
+        Column("A", align="right"),
+        Column("B", align="right"),
+        Column("Change", align="right"),
+        Column("Interval", align="right"),
+        Column("Margin", align="right"),
+        Column("State"),
+    ]
+    rows = [
+        (
+            outcome.title,
+            value_text(outcome.key, outcome.baseline),
+            value_text(outcome.key, outcome.optimized),
+            *change_and_interval(outcome),
+            format_percent(outcome.margin),
+            "decides" if outcome is verdict.primary and outcome.state == "ok" else outcome.state.replace("_", " "),
+        )
+        for outcome in outcomes
+    ]
+    write(format_table(columns, rows, width=terminal_width()))
+    for outcome in outcomes:
+        if outcome.state == "not_evaluated":
+            write(printable(f"Not evaluated: {outcome.title}: {outcome.reason}"))
 
 
 def _run(values: Values) -> int:

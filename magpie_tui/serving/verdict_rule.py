@@ -31,6 +31,7 @@ from magpie_tui.serving.verdict_model import (
     MetricOutcome,
     MetricRule,
     Pair,
+    Plausibility,
     ProofOfUse,
     ServedRun,
     ServingVerdict,
@@ -56,6 +57,7 @@ CONFIDENCE = 0.95
 THROTTLE_TOLERANCE = 0.05
 """Shares of throttled readings of a pair may differ by so much."""
 _SIGNIFICANT = 0.05
+_NOT_IN_TURNS = "the runs of both arms did not take turns, so drift may be the gain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,53 +123,67 @@ def decide(
         notes: What else a reader should know about how the runs were made.
     """
     twins = twins or Twins()
-    comparability = compare_arms(pairs, question.changes)
-    comparability = replace(comparability, notes=(*notes, *comparability.notes))
+    found = compare_arms(pairs, question.changes)
     primary, logs = primary_outcome(question, pairs)
-    guards = guard_outcomes(question, pairs)
-    use = proof_of_use(question.kernel, twins.a, twins.b, [run for pair in pairs for run in (pair.a, pair.b)])
-    observed = primary.interval
-    plausible = plausibility(question.replaces, question.kernel_ratio, twins.a, observed)
-    p_value = sign_flip_p(logs) if logs else None
-    word, reasons = _word(
-        question,
-        pairs,
-        comparability=comparability,
+    case = _Case(
+        question=question,
+        pairs=pairs,
+        comparability=replace(found, notes=(*notes, *found.notes)),
         primary=primary,
-        guards=guards,
-        use=use,
-        plausible=plausible.holds is not False,
-        plausible_text=plausible.text,
-        p_value=p_value,
-        interleaved=interleaved,
-        not_interleaved_reason=not_interleaved_reason,
+        guards=guard_outcomes(question, pairs),
+        use=proof_of_use(question.kernel, twins.a, twins.b, [run for pair in pairs for run in (pair.a, pair.b)]),
+        plausible=plausibility(question.replaces, question.kernel_ratio, twins.a, primary.interval),
+        p_value=sign_flip_p(logs) if logs else None,
+        not_interleaved=None if interleaved else not_interleaved_reason or _NOT_IN_TURNS,
         invalid=invalid,
     )
-    ratio = question.kernel_ratio
-    if ratio is not None and ratio > 1.0 and word in ("regressed", "equivalent", "inconclusive"):
-        reasons = [*reasons, _kernel_only_text(ratio, word, kernel_view(twins.a, twins.b).new_bottleneck)]
-    unsettled = word in ("inconclusive", "indicative") and bool(logs)
-    needed = replicates_needed(logs, primary.margin) if unsettled and len(logs) > 1 else None
-    if needed is not None:
-        needed = max(needed, LEAST_PAIRS)
+    kernels = kernel_view(twins.a, twins.b)
+    word, reasons = _word(case)
+    if (question.kernel_ratio or 0.0) > 1.0 and word in ("regressed", "equivalent", "inconclusive"):
+        reasons = [*reasons, _kernel_only_text(question.kernel_ratio or 0.0, word, kernels.new_bottleneck)]
     return ServingVerdict(
         word=word,
         sentence=sentence_of(word, primary, len(pairs), reasons),
         reasons=tuple(reasons),
         primary=primary,
-        guards=tuple(guards),
-        comparability=comparability,
-        proof_of_use=use,
-        plausibility=plausible,
-        kernels=kernel_view(twins.a, twins.b),
+        guards=tuple(case.guards),
+        comparability=case.comparability,
+        proof_of_use=case.use,
+        plausibility=case.plausible,
+        kernels=kernels,
         pairs=tuple(pairs),
         planned=question.planned,
         interleaved=interleaved,
-        sign_flip_p=p_value,
-        pairs_needed=needed,
+        sign_flip_p=case.p_value,
+        pairs_needed=_pairs_needed(logs, primary.margin) if word in ("inconclusive", "indicative") else None,
         confidence=CONFIDENCE,
         set_aside=tuple(set_aside),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """All that a word rests on.
+
+    Attributes:
+        not_interleaved: Why the runs did not take turns; None when they did.
+    """
+
+    question: Question
+    pairs: Sequence[Pair]
+    comparability: Comparability
+    primary: MetricOutcome
+    guards: Sequence[MetricOutcome]
+    use: ProofOfUse
+    plausible: Plausibility
+    p_value: float | None
+    not_interleaved: str | None
+    invalid: Sequence[str]
+
+
+def _pairs_needed(logs: Sequence[float], margin: float) -> int | None:
+    needed = replicates_needed(logs, margin) if len(logs) > 1 else None
+    return None if needed is None else max(needed, LEAST_PAIRS)
 
 
 # Figures.
@@ -296,49 +312,39 @@ def _guard_state(outcome: MetricOutcome, interval: Interval, p_value: float) -> 
 # The word.
 
 
-def _word(
-    question: Question,
-    pairs: Sequence[Pair],
-    *,
-    comparability: Comparability,
-    primary: MetricOutcome,
-    guards: Sequence[MetricOutcome],
-    use: ProofOfUse,
-    plausible: bool,
-    plausible_text: str,
-    p_value: float | None,
-    interleaved: bool,
-    not_interleaved_reason: str | None,
-    invalid: Sequence[str],
-) -> tuple[Word, list[str]]:
-    forbidding = comparability.forbidding
+def _word(case: _Case) -> tuple[Word, list[str]]:
+    forbidding = case.comparability.forbidding
     if forbidding:
         return "not_comparable", [_difference_text(item) for item in forbidding]
-    broken = [*invalid, *_invalid_runs(pairs)]
-    if not pairs:
-        broken.append("there is no pair of runs")
-    if use.state == "not_observed":
-        broken.append(f"candidate not observed: {use.text}")
-    if primary.interval is None and not broken:
-        broken.append(f"{primary.title} could not be compared: {primary.reason}")
+    broken = _why_invalid(case)
     if broken:
         return "invalid", broken
-    assert primary.interval is not None
-    few = _why_only_indicative(question, pairs, interleaved, not_interleaved_reason)
+    few = _why_only_indicative(case)
     if few:
         return "indicative", few
-    word, reasons = _from_interval(primary, p_value)
+    word, reasons = _from_interval(case.primary, case.p_value)
     if word != "improved":
         return word, reasons
-    if not plausible:
-        return "unexplained", [plausible_text]
-    worse = [guard for guard in guards if guard.state == "worse"]
+    if case.plausible.holds is False:
+        return "unexplained", [case.plausible.text]
+    worse = [guard for guard in case.guards if guard.state == "worse"]
     if worse:
         return "improved_with_regression", [f"{guard.title} got worse: {outcome_text(guard)}" for guard in worse]
-    unknown = [guard for guard in guards if guard.state == "not_evaluated"]
+    unknown = [guard for guard in case.guards if guard.state == "not_evaluated"]
     if unknown:
         return "indicative", [f"the guard {guard.title} was not evaluated: {guard.reason}" for guard in unknown]
     return "improved", reasons
+
+
+def _why_invalid(case: _Case) -> list[str]:
+    broken = [*case.invalid, *_invalid_runs(case.pairs)]
+    if not case.pairs:
+        broken.append("there is no pair of runs")
+    if case.use.state == "not_observed":
+        broken.append(f"candidate not observed: {case.use.text}")
+    if case.primary.interval is None and not broken:
+        broken.append(f"{case.primary.title} could not be compared: {case.primary.reason}")
+    return broken
 
 
 def _invalid_runs(pairs: Sequence[Pair]) -> list[str]:
@@ -357,16 +363,13 @@ def _invalid_runs(pairs: Sequence[Pair]) -> list[str]:
     return found
 
 
-def _why_only_indicative(
-    question: Question, pairs: Sequence[Pair], interleaved: bool, not_interleaved_reason: str | None
-) -> list[str]:
-    reasons = []
-    if not interleaved:
-        reasons.append(not_interleaved_reason or "the runs of both arms did not take turns, so drift may be the gain")
-    if len(pairs) < LEAST_PAIRS:
-        reasons.append(f"{plural(len(pairs), 'pair')}: a claim needs at least {LEAST_PAIRS}")
-    if len(pairs) < question.planned:
-        reasons.append(f"{len(pairs)} of {question.planned} planned pairs were run")
+def _why_only_indicative(case: _Case) -> list[str]:
+    count, planned = len(case.pairs), case.question.planned
+    reasons = [] if case.not_interleaved is None else [case.not_interleaved]
+    if count < LEAST_PAIRS:
+        reasons.append(f"{plural(count, 'pair')}: a claim needs at least {LEAST_PAIRS}")
+    if count < planned:
+        reasons.append(f"{count} of {planned} planned pairs were run")
     return reasons
 
 
@@ -485,5 +488,5 @@ def interim_text(question: Question, pairs: Sequence[Pair]) -> str:
     if primary.interval is None:
         return f"{primary.title}: {primary.reason}"
     text = f"{primary.title} {outcome_text(primary)}, {len(pairs)} of {question.planned} pairs"
-    needed = replicates_needed(logs, primary.margin) if len(logs) > 1 else None
-    return text + (f"; about {max(needed, LEAST_PAIRS)} pairs would settle it" if needed is not None else "")
+    needed = _pairs_needed(logs, primary.margin)
+    return text + (f"; about {needed} pairs would settle it" if needed is not None else "")
