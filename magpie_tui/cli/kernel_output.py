@@ -163,8 +163,8 @@ def _print_gates(states: Sequence[KernelState]) -> None:
     alike: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
     for (name, status, reason), indices in reasons.items():
         alike.setdefault((status, reason, tuple(indices)), []).append(printable(name))
-    for (status, reason, indices), names in alike.items():
-        which = "" if len(indices) == len(judged) else f" ({', '.join(f'#{index}' for index in indices)})"
+    for (status, reason, kernels), names in alike.items():
+        which = "" if len(kernels) == len(judged) else f" ({', '.join(f'#{index}' for index in kernels)})"
         text = f"{', '.join(names)} {status}{which}: {printable(reason)}"
         write(textwrap.fill(text, max(60, terminal_width()), subsequent_indent="  "))
 
