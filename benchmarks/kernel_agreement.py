@@ -26,9 +26,11 @@ from pathlib import Path
 from benchmarks.gpu_sessions import GpuSessions
 from benchmarks.gpu_smoke import run_smoke
 from magpie_tui.basics.tables import Column, format_table
+from magpie_tui.kernels.device_stamps import StampsError
 from magpie_tui.kernels.dispatches import device_sum_ns
 from magpie_tui.kernels.physical_floor import peaks_of
 from magpie_tui.kernels.profilers import ncu
+from magpie_tui.kernels.sessions import SessionFailedError
 from magpie_tui.statistics.intervals import median, standard_deviation
 
 PROCESSES = 5
@@ -136,7 +138,11 @@ def compare_methods(sessions: GpuSessions, directory: Path) -> list[str]:
     profiled, benched = ncu_times(directory), do_bench_times()
     rows, problems = [], []
     for case in CASES:
-        ours = stamps_of(sessions, case.name, sets=2)
+        try:
+            ours = stamps_of(sessions, case.name, sets=2)
+        except (SessionFailedError, StampsError) as error:
+            problems.append(f"{case.name}: no device time: {error}")
+            continue
         by_ncu, by_bench = profiled.get(case.kernel), benched.get(case.name)
         rate = case.moved_bytes / ours.median_us / 1e6
         shown = [f"{ours.median_us:.2f}", f"{ours.spread:.2%}"]
