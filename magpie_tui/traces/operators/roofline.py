@@ -78,17 +78,34 @@ class Roofline:
         return next((item for item in self.stages if item.stage == stage), None)
 
 
-def draw_roofline(columns: TraceColumns, options: RooflineOptions, assignment: Assignment | None = None) -> Roofline:
+def own_forest(columns: TraceColumns, assignment: Assignment, capture_folder: Path | None) -> Forest:
+    """Build the trees over our launch links; those of an engine on a CPU over its leaf ops.
+
+    Raises:
+        UserInputError: The capture folder can't be read.
+    """
+    if assignment.work.device == "cpu":
+        return plant(columns, cpu_pairs(assignment.work.rows))
+    return plant(columns, own_pairs(columns), capture_folder=capture_folder)
+
+
+def draw_roofline(
+    columns: TraceColumns,
+    options: RooflineOptions,
+    assignment: Assignment | None = None,
+    forest: Forest | None = None,
+) -> Roofline:
     """Draw up the rows of the whole trace and of each stage.
+
+    Args:
+        forest: The trace's :func:`own_forest`, where it was built already.
 
     Raises:
         UserInputError: The capture folder can't be read.
     """
     steps = assignment.steps if assignment is not None else find_steps(columns)
     assignment = assignment or assign_work(columns, steps)
-    on_cpu = assignment.work.device == "cpu"
-    pairs = cpu_pairs(assignment.work.rows) if on_cpu else own_pairs(columns)
-    forest = plant(columns, pairs, capture_folder=None if on_cpu else options.capture_folder)
+    forest = forest or own_forest(columns, assignment, options.capture_folder)
     drawing = _Drawing(forest, steps, assignment, options)
     found = [drawing.stage(None)]
     present = [stage for stage in Stage if any(label.stage is stage for label in steps.labels)]

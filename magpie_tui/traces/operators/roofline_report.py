@@ -20,9 +20,9 @@ from magpie_tui.traces.models.plugins import problems
 from magpie_tui.traces.operators.capture_files import folder_beside
 from magpie_tui.traces.operators.options import ReportKind as ReportKind
 from magpie_tui.traces.operators.options import SortBy as SortBy
-from magpie_tui.traces.operators.roofline import Roofline, RooflineOptions, draw_roofline
+from magpie_tui.traces.operators.roofline import Roofline, RooflineOptions, draw_roofline, own_forest
 from magpie_tui.traces.operators.upstream_arch import UpstreamArch
-from magpie_tui.traces.operators.upstream_report import ReportOptions, UpstreamReport, upstream_report
+from magpie_tui.traces.operators.upstream_report import ReportOptions, UpstreamReport, serves_upstream, upstream_report
 from magpie_tui.traces.quality import Caveat, assess
 from magpie_tui.traces.report import SCHEMA, quality_json, traces_json
 from magpie_tui.traces.roofline.ceilings import MEASURED, Ceilings, ceilings_for, detect, measured_ceilings
@@ -119,11 +119,12 @@ def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, reques
         measured = None
     folder = request.capture_folder or folder_beside(file.path)
     options = RooflineOptions(ceilings, measured, folder, request.stages)
-    roofline = draw_roofline(columns, options, assignment)
+    forest = own_forest(columns, assignment, folder)
+    roofline = draw_roofline(columns, options, assignment, forest)
     tables = table_options = None
     if request.tables is not None:
         table_options = _report_options(columns, request.tables, ceilings, folder)
-        tables = upstream_report(columns, table_options)
+        tables = upstream_report(columns, table_options, forest if serves_upstream(forest, table_options) else None)
         notes += tables.notes
     caveats = tuple(Caveat("roofline", note, ("roofline",)) for note in dict.fromkeys((*notes, *roofline.notes)))
     whole = roofline.named("all")

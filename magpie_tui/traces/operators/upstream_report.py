@@ -81,6 +81,20 @@ def upstream_rows(forest: Forest, book: ModelBook, labels: UpstreamLabels) -> Op
     return group_rows(instances, book, labels, by_thread=True, synthetic=SYNTHETIC)
 
 
+def serves_upstream(forest: Forest, options: ReportOptions) -> bool:
+    """Say whether trees over other launch links are those that upstream's report would build."""
+    columns = forest.columns
+    if not options.inference and (
+        any(forest.pseudo)
+        or forest.captures.launches
+        or any(name.startswith("sglang_profiler::") for name in columns.names)
+    ):
+        return False
+    if options.capture_folder is None and forest.captures.launches:
+        return False
+    return upstream_pairs(columns).equals(forest.pairs)
+
+
 def upstream_report(columns: TraceColumns, options: ReportOptions, forest: Forest | None = None) -> UpstreamReport:
     """Draw up the tables of a report.
 
