@@ -219,8 +219,16 @@ def test_an_engine_hides_its_experts_but_not_what_it_allocates() -> None:
     # Grid 4 times tile 16 is both halves of the gated product: an intermediate size of 32.
     assert work.parameters["inter_dim"] == 32 and work.parameters["topk"] == 2 and work.compute_spec == "matrix_fp8"
     assert work.flops == 2 * 8 * 64 * 32 * 2 * 2 + 2 * 8 * 64 * 32 * 2 + 8 * 64 * 3
+    inner = call("vllm::outplace_fused_experts", ((8, 64), (4, 64, 64), (4, 64, 32), (8, 2), (8, 2)))
+    outer = work_of(call("vllm::moe_forward", ((8, 64), (8, 4), ()), extra={"nested": (inner,)}))
+    assert (outer.flops, outer.bytes) == (work.flops, work_of(inner).bytes)
     unknown = work_of(call("vllm::moe_forward", ((8, 64), (8, 4), ())))
     assert unknown.flops is None and unknown.reason == "how many experts a token goes to is not in the trace"
+
+
+def test_sizes_that_do_not_go_together_have_no_figures() -> None:
+    work = work_of(call("ConvBias_", ((1, 1, 1), (1, 1, 3))))
+    assert work.flops is None and work.reason == "the recorded sizes of ConvBias_ do not go together"
 
 
 def test_experts_hit_by_evenly_spread_tokens() -> None:

@@ -109,6 +109,8 @@ class Model:
         except (IndexError, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
             shapes = "no shapes recorded" if not arguments.input_dims else "its arguments have another form"
             return nothing(f"the model of {arguments.name} does not fit: {shapes}", own=self.own)
+        if any(figure is not None and figure < 0 for figure in (work.best_flops, work.best_bytes)):
+            return nothing(f"the recorded sizes of {arguments.name} do not go together", own=self.own)
         return replace(work, own=self.own) if work.own is not self.own else work
 
 

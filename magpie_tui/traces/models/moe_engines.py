@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from magpie_tui.traces.models.arguments import OperatorArguments
 from magpie_tui.traces.models.element_types import moe_width, precision
@@ -17,12 +18,23 @@ from magpie_tui.traces.models.reading import Sizes, kind, number, tensor, whole_
 
 _TILE = re.compile(r"_t(\d+)x(\d+)x(\d+)")
 _GENERATED = re.compile(r"\A(?:bmm|gemm)_([A-Za-z0-9]+?)_([A-Za-z0-9]+?)_Fp32")
+_FUSED = (
+    "vllm::inplace_fused_experts",
+    "vllm::outplace_fused_experts",
+    "sglang::inplace_fused_experts",
+    "sglang::outplace_fused_experts",
+    "vllm::rocm_aiter_fused_moe",
+)
+"""Operators with hidden states, both weights, gate weights and ids of the experts as their first arguments."""
 _FOUR_BIT = ("mxfp4", "e2m1", "fp4", "nvfp4")
 _EIGHT_BIT = ("fp8", "e4m3", "mxe4m3")
 
 
 def _forward(arguments: OperatorArguments) -> Work:
     """vllm::moe_forward(hidden [T,H], scores [T,E], layer)."""
+    known = _with_weights(arguments)
+    if known is not None:
+        return known
     tokens, hidden = tensor(arguments, 0, 2)
     experts = tensor(arguments, 1, 2)[1]
     shapes = _allocated(arguments)
@@ -41,12 +53,25 @@ def _forward(arguments: OperatorArguments) -> Work:
     return answer("fused", sizes, widths, unit, types, tuple(text for text in caveats if text))
 
 
+def _with_weights(arguments: OperatorArguments) -> Work | None:
+    """Work of the operator below that has the weights among its arguments; None where there is none."""
+    for inner in _nested(arguments):
+        if inner.name in _FUSED:
+            work = _fused_experts((1, 2), 4)(inner)
+            return replace(work, caveats=(*work.caveats, f"sizes are those of {inner.name} below"))
+    return None
+
+
+def _nested(arguments: OperatorArguments) -> list[OperatorArguments]:
+    nested = arguments.extra.get("nested", ())
+    return [inner for inner in nested if isinstance(inner, OperatorArguments)] if isinstance(nested, tuple) else []
+
+
 def _allocated(arguments: OperatorArguments) -> list[Sizes]:
     """Sizes of what the operators below allocate."""
-    nested = arguments.extra.get("nested", ())
     found = []
-    for inner in nested if isinstance(nested, tuple) else ():
-        if isinstance(inner, OperatorArguments) and inner.name in {"aten::empty", "aten::empty_strided", "aten::zeros"}:
+    for inner in _nested(arguments):
+        if inner.name in {"aten::empty", "aten::empty_strided", "aten::zeros"}:
             shape = whole_numbers(inner, 0)
             if shape:
                 found.append(shape)
@@ -57,9 +82,8 @@ def _chosen(arguments: OperatorArguments, shapes: list[Sizes], tokens: int, expe
     """Experts a token: from an allocated [T,k], a nested TopK, or the pseudo operator's field."""
     if "MoE topk" in arguments.extra:
         return int(str(arguments.extra["MoE topk"])), ""
-    nested = arguments.extra.get("nested", ())
-    for inner in nested if isinstance(nested, tuple) else ():
-        if isinstance(inner, OperatorArguments) and "topk" in inner.name.lower():
+    for inner in _nested(arguments):
+        if "topk" in inner.name.lower():
             given = number(inner, 1, 0)
             if 0 < given <= experts:
                 return int(given), ""
@@ -146,11 +170,7 @@ MODELS: Mapping[str, Model] = {
     **_own(_forward, "vllm::moe_forward", "vllm::moe_forward_shared", "sglang::moe_forward"),
     **_own(
         _fused_experts((1, 2), 4),
-        "vllm::inplace_fused_experts",
-        "vllm::outplace_fused_experts",
-        "sglang::inplace_fused_experts",
-        "sglang::outplace_fused_experts",
-        "vllm::rocm_aiter_fused_moe",
+        *_FUSED,
     ),
 }
 

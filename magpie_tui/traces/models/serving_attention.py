@@ -8,6 +8,7 @@ values: F = H_Q*(d_qk + d_v)*(2*c_sqsk - c_sqsq + 2*g_sqsk). Traffic: queries an
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ from magpie_tui.traces.models.element_types import precision, reference_width, w
 from magpie_tui.traces.models.model import Correction, Model, Unmodelled, Work
 from magpie_tui.traces.models.reading import elements, kind, number, tensor, tensors
 
+_WINDOW = re.compile(r"sliding|(?<![a-z])swa(?![a-z])", re.IGNORECASE)
 _DETAILED = (Dialect.vllm_detailed, Dialect.sglang_detailed, Dialect.atom_detailed)
 _NAMES = ("c_sq", "c_sk", "c_sqsq", "c_sqsk", "g_sq", "g_sk", "g_sqsq", "g_sqsk")
 
@@ -144,7 +146,7 @@ def _calculate(
     def calculate(arguments: OperatorArguments) -> Work:
         shape = read(arguments)
         caveats = ["context from the label around the step"]
-        if any("Sliding" in name or "swa" in name.lower() for name in arguments.kernel_names):
+        if any(_WINDOW.search(name) for name in arguments.kernel_names):
             caveats.append("the kernel has a sliding window of unknown width: counted at full context")
         sums = reference_sums(arguments.annotation)
         if sums is not None:
