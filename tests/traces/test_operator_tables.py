@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.conformance import TABLE, Case, agreement, cases, read_arch, read_rows, same
 from magpie_tui.traces.collective_cells import Table
+from magpie_tui.traces.operators.roofline import RooflineOptions, draw_roofline
 from magpie_tui.traces.operators.upstream_report import ReportOptions, UpstreamReport, upstream_report, write_report
 from magpie_tui.traces.reader import read_columns
 
@@ -112,3 +113,21 @@ def test_a_trace_without_host_ops_has_tables_of_kernels_only(reference_data: Pat
         assert table is not None
         key = ("Parent op category", "Kernel name", "Kernel stream") if name == "kernel_summary" else ("Kernel name",)
         assert_equal_rows(table, folder / "ref_noarch" / f"{name}.csv", key)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("trace", "capture", "least"),
+    [
+        ("b200_vllm_eager/eager_trace.json.gz", False, 0.90),
+        ("vllm_prefilldecode_piecewise/graph_execution.json.gz", True, 0.95),
+        ("sglang_decode/sglang_Qwen3-8B_decode.json.gz", True, 0.95),
+    ],
+)
+def test_most_of_the_time_has_a_model(reference_data: Path, trace: str, capture: bool, least: float) -> None:
+    path = reference_data / "traces" / trace
+    folder = path.parent / "capture_traces" if capture else None
+    stage = draw_roofline(read_columns(path), RooflineOptions(capture_folder=folder)).stages[0]
+    assert stage.modelled_share >= least
+    assert sum(row.share for row in stage.rows) == pytest.approx(1)
+    assert stage.capture == ("merged" if capture else "not needed")
