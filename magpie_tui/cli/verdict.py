@@ -44,7 +44,7 @@ def print_verdict(verdict: ServingVerdict, directory: Path | None) -> None:
     for item in verdict.comparability.differences:
         kind = "the change under test" if item.declared else "not declared"
         write(printable(f"Differs ({kind}): {item.name}: A {item.a} · B {item.b}"))
-    for note in verdict.comparability.notes:
+    for note in (*verdict.comparability.notes, *verdict.comparability.unknown):
         write(printable(f"Note: {note}"))
     write(printable(f"Use of the change: {verdict.proof_of_use.text}"))
     if verdict.plausibility.expected is not None:

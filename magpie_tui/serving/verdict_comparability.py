@@ -64,6 +64,9 @@ def compare_arms(pairs: Sequence[Pair], changes: Sequence[str]) -> Comparability
             declared = any(fnmatchcase(name, pattern) for pattern in changes)
             cause = "cache_state" if name in (_CACHE, _POLICY) else ""
             found[name] = Difference(name, first.a, first.b, numbers, declared, cause)
+    silent = [run for pair in pairs for run in (pair.a, pair.b) if not run.facts]
+    if silent:
+        unknown["the results tell nothing of model, server and load: whether they may be compared is not known"] = None
     return Comparability(
         tuple(found.values()), tuple(unknown), (cache_text(pairs), *_drift_within_arms(pairs, changes))
     )

@@ -228,6 +228,11 @@ def test_workspaces_that_are_there_already(tmp_path: Path) -> None:
     assert verdict.word == "indicative" and "+10.0 %" in verdict.sentence
     c = _upstream(tmp_path / "benchmark_vllm_20260101_120000", 1100.0, CONC=64)
     assert "load.concurrency is 32 in A and 64 in B" in judge_workspaces(a, c, Question()).sentence
+    for name, rate in (("a", 1000.0), ("b", 1100.0)):
+        result = {"completed": 9, "failed": 0, "output_throughput": rate, "p99_ttft_ms": 9.0}
+        (tmp_path / f"{name}.json").write_text(json.dumps(result))
+    files = judge_workspaces(tmp_path / "a.json", tmp_path / "b.json", Question())
+    assert files.word == "indicative" and "tell nothing of model" in files.comparability.unknown[0]
     with pytest.raises(UserInputError, match="same directory"):
         judge_workspaces(a, a, Question())
     with pytest.raises(UserInputError, match="no such workspace"):
