@@ -36,7 +36,10 @@ WATCHED: dict[str, tuple[str, ...]] = {
 }
 """Timers, synchronisation, allocation, comparison and what carries results; a name that is absent must stay so."""
 
-_HARNESS = ("frames", "carry", "candidate", "gating", "guarding", "tracing", "loading", "limits", "device_time", "cold")
+_HARNESS = (
+    *("frames", "carry", "candidate", "gating", "guarding", "tracing", "loading", "limits", "device_time", "cold"),
+    *("aliasing", "references", "shaped", "raw_kernel", "device_code"),
+)
 _PACKAGE = "magpie_tui.kernels.harness"
 
 
