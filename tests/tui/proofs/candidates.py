@@ -38,7 +38,7 @@ async def panes_are_walked_through(stage: Stage) -> None:
         "gate": "2 pass",
         "samples": "median 48.2",
         "intervals": "gain in % against the margin",
-        "counters": "no profiler ran",
+        "counters": "registers a thread",
         "diff": "+int tile = 512;",
         "build": "hipcc A",
     }
