@@ -16,6 +16,12 @@ CACHE_VARIABLES: dict[str, str] = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TORCH_EXTENSIONS_DIR": "extensions",
     "CUDA_CACHE_PATH": "cuda",
+    "CUPY_CACHE_DIR": "cupy",
+    "NUMBA_CACHE_DIR": "numba",
+    "TILELANG_CACHE_DIR": "tilelang",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+    "MIOPEN_USER_DB_PATH": "miopen",
+    "MIOPEN_CUSTOM_CACHE_DIR": "miopen_cache",
     "XDG_CACHE_HOME": "cache",
 }
 """Where compilers keep their files: each kernel has its own, so that none finds what another one left."""
