@@ -40,7 +40,7 @@ def shape_table(inputs: PaneInputs) -> list[Line]:
         if compared:
             cells += [None if item.ratio is None else f"{item.ratio:.3f}", _interval(item)]
         if moved:
-            cells.append(None if item.bytes_per_s is None else f"{item.bytes_per_s / 1e9:,.0f}")
+            cells.append(None if item.bytes_per_s is None else _axis_number(item.bytes_per_s / 1e9))
         if moved and roof is not None:
             cells.append(None if item.bytes_per_s is None else f"{item.bytes_per_s / roof * 100:.0f}")
         rows.append(tuple(cells))
