@@ -29,8 +29,10 @@ class Recording:
     record: ReproducibilityRecord
 
     def complete(self, *, status: str, samples: Sequence[Path], schedule: dict[str, object]) -> None:
-        """Write what is known at the end."""
-        complete_record(self.workspace, self.record, status=status, samples=samples, schedule=schedule)
+        """Write what is known at the end, the report included."""
+        names = (f"{self.record.mode}_report.json", "config.yaml")
+        results = [Path(name) for name in names if (self.workspace / name).is_file()]
+        complete_record(self.workspace, self.record, status=status, samples=samples, results=results, schedule=schedule)
 
 
 def _commands(commands: Sequence[Command]) -> list[str] | list[list[str]] | None:

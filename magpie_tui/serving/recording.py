@@ -11,11 +11,13 @@ from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.configs.positions import Value
 from magpie_tui.serving.load.model import LOAD_NAME, REQUESTS_NAME
 from magpie_tui.serving.model import RunRequest
-from magpie_tui.serving.outcome import Findings
+from magpie_tui.serving.outcome import RESULT_NAME, Findings
 from magpie_tui.serving.placement import Placement
 from magpie_tui.serving.workload import lengths_of, requests_of
 from magpie_tui.workspaces.record import RecordInputs, ReproducibilityRecord, complete_record, start_record
 from magpie_tui.workspaces.snapshot import write_benchmark_snapshot
+
+_RESULTS = ("benchmark_report.json", RESULT_NAME, "summary.txt", "config.yaml")
 
 
 def snapshot_of(config: BenchmarkConfig, variables: Mapping[str, str] | None) -> dict[str, object]:
@@ -107,11 +109,13 @@ class RunRecord:
             MachineError: The workspace cannot be written.
         """
         samples = [Path(name) for name in (REQUESTS_NAME, LOAD_NAME) if (self._workspace / name).is_file()]
+        results = [Path(name) for name in _RESULTS if (self._workspace / name).is_file()]
         complete_record(
             self._workspace,
             self._record,
             status=status,
             samples=samples,
+            results=results,
             telemetry=found.telemetry.to_json(),
             schedule={"phases_s": dict(found.phases), "warmup_rounds": found.warmup_rounds},
         )

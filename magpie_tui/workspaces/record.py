@@ -124,6 +124,7 @@ class ReproducibilityRecord:
         started_at, ended_at: UTC, ISO 8601 with ``Z``.
         effective_config_sha256: Of the canonical JSON (sorted keys, no spaces) of ``effective_config`` as kept here.
         samples: Files of raw samples and per-request rows, relative to the workspace, with their hashes.
+        results: Reports and the snapshot of the config, likewise, as they were when the run ended.
         discarded: Samples left out, each with its reason.
         telemetry: Readings of the devices during the run.
     """
@@ -150,6 +151,7 @@ class ReproducibilityRecord:
     peaks: Mapping[str, object]
     serving: Mapping[str, object] = field(default_factory=dict)
     samples: tuple[FileFacts, ...] = ()
+    results: tuple[FileFacts, ...] = ()
     discarded: tuple[Mapping[str, object], ...] = ()
     telemetry: Mapping[str, object] = field(default_factory=dict)
     schema_version: int = RECORD_SCHEMA_VERSION
@@ -235,6 +237,7 @@ def complete_record(
     status: str,
     files: Sequence[tuple[str, Path]] = (),
     samples: Sequence[Path] = (),
+    results: Sequence[Path] = (),
     discarded: Sequence[Mapping[str, object]] = (),
     telemetry: Mapping[str, object] | None = None,
     schedule: Mapping[str, object] | None = None,
@@ -247,6 +250,7 @@ def complete_record(
         status: The outcome's word, for example ``ended``, ``failed``, ``stopped``.
         files: Further files to hash, for example binaries that were built meanwhile.
         samples: Files with raw samples or per-request rows; named relative to the workspace.
+        results: Reports that are written already and will not change any more; likewise.
         schedule, compilers: What became known meanwhile; added to what is there.
     """
     completed = dataclasses.replace(
@@ -254,7 +258,8 @@ def complete_record(
         status=status,
         ended_at=_utc(clock()),
         files=(*record.files, *(hash_file(role, path) for role, path in files)),
-        samples=tuple(_sample_facts(workspace, path) for path in samples),
+        samples=tuple(_facts_inside(workspace, "samples", path) for path in samples),
+        results=tuple(_facts_inside(workspace, "results", path) for path in results),
         discarded=tuple(dict(item) for item in discarded),
         telemetry=dict(telemetry or {}),
         schedule={**record.schedule, **(schedule or {})},
@@ -264,8 +269,8 @@ def complete_record(
     return completed
 
 
-def _sample_facts(workspace: Path, path: Path) -> FileFacts:
-    facts = hash_file("samples", workspace / path)
+def _facts_inside(workspace: Path, role: str, path: Path) -> FileFacts:
+    facts = hash_file(role, workspace / path)
     try:
         shown = (workspace / path).absolute().relative_to(workspace.absolute())
     except ValueError:
