@@ -100,23 +100,22 @@ def relaid(arguments: list[Any]) -> list[Any]:
 
 
 def touched(arguments: list[Any], seed: int) -> list[Any]:
-    """Return inputs that differ from ``arguments`` in one element of each floating-point tensor, drawn by ``seed``.
+    """Return inputs that differ in one element of the largest floating-point tensor, drawn by ``seed``.
 
-    The first and the last element and a regular grid of 64 stay as they are: a fingerprint of these sees no difference.
+    Its position is odd and neither the first nor the last: a fingerprint of regularly spaced elements, which usually
+    takes every so many, a power of two, sees no difference.
     """
     import torch
 
+    numbers = [tensor for tensor in _tensors(arguments) if tensor.is_floating_point() and tensor.numel() >= 4]
+    largest: Any = max(numbers, key=lambda tensor: int(tensor.numel()), default=None)
     generator = torch.Generator().manual_seed(seed)
 
     def change(tensor: Any) -> Any:
         result = tensor.clone(memory_format=torch.preserve_format)
-        count = tensor.numel()
-        if not tensor.is_floating_point() or count < 4:
+        if tensor is not largest:
             return result
-        step = max(1, count // 64)
-        position = 1 + int(torch.randint(0, count - 2, (), generator=generator))
-        if position % step == 0 and step > 1:
-            position += 1 if position < count - 2 else -1
+        position = 1 + 2 * int(torch.randint(0, (tensor.numel() - 2) // 2, (), generator=generator))
         place: list[int] = []
         for extent in reversed(tensor.shape):
             place.insert(0, position % extent)
