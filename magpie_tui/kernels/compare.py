@@ -12,7 +12,7 @@ from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome, Report
 from magpie_tui.kernels.measuring import Timer
 from magpie_tui.kernels.preflight import Preflight
 from magpie_tui.kernels.profiling import profile_kernels
-from magpie_tui.kernels.ranking import Ranking, confirm, rank
+from magpie_tui.kernels.ranking import Ranking, confirm, margin_json, rank, ratios_of
 from magpie_tui.kernels.settings import EvaluationSettings
 from magpie_tui.kernels.shape_tables import roofs_of, timer_rows
 from magpie_tui.kernels.states import state_of
@@ -105,25 +105,10 @@ def _report(
     facts: dict[str, object],
     rows: Mapping[int, Sequence[Mapping[str, object]]],
 ) -> CompareReport:
-    ratios: dict[int, float] = {}
-    for index, comparison in ranking.comparisons.items():
-        shown = comparison.confirmed or comparison.ratio
-        if shown is not None and comparison.word not in ("invalid", "suspect"):
-            ratios[index] = shown.point
-    if ratios:
-        ratios[baseline] = 1.0
+    ratios = ratios_of(ranking, baseline)
     order = sorted(ratios, key=lambda index: (-ratios[index], index))
-    margin = ranking.margin
-    if margin is not None:
-        control = margin.control
-        facts["margin"] = {
-            "value": margin.value,
-            "floor": margin.floor,
-            "control_ratio": None if control is None else control.point,
-            "control_low": None if control is None else control.low,
-            "control_high": None if control is None else control.high,
-            "reason": margin.reason,
-        }
+    if ranking.margin is not None:
+        facts["margin"] = margin_json(ranking.margin)
     return CompareReport(
         timestamp=recording.report_stamp(),
         kernels=tuple(

@@ -319,3 +319,28 @@ def confirm(ranking: Ranking, measurement: Measurement, baseline: int, settings:
         winner=chosen if confirmed else None,
         reason=None if confirmed else "not_confirmed",
     )
+
+
+def ratios_of(ranking: Ranking, baseline: int) -> dict[int, float]:
+    """Return the ratio of each ranked kernel, the confirmed one where there is one; the baseline's is 1."""
+    ratios: dict[int, float] = {}
+    for index, comparison in ranking.comparisons.items():
+        shown = comparison.confirmed or comparison.ratio
+        if shown is not None and comparison.word not in ("invalid", "suspect"):
+            ratios[index] = shown.point
+    if ratios:
+        ratios[baseline] = 1.0
+    return ratios
+
+
+def margin_json(margin: Margin) -> dict[str, object]:
+    """Return the JSON object of a margin."""
+    control = margin.control
+    return {
+        "value": margin.value,
+        "floor": margin.floor,
+        "control_ratio": None if control is None else control.point,
+        "control_low": None if control is None else control.low,
+        "control_high": None if control is None else control.high,
+        "reason": margin.reason,
+    }

@@ -9,11 +9,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.json_strict import to_plain
 from magpie_tui.kernels.measurement import Measurement
 from magpie_tui.kernels.model import Comparison, Timing
-from magpie_tui.kernels.ranking import Ranking, confirm, rank
+from magpie_tui.kernels.ranking import Ranking, confirm, margin_json, rank, ratios_of
 from magpie_tui.kernels.recomputing import Row, RowsError, measurement_of_rows
 from magpie_tui.kernels.settings import TimingSettings
+from magpie_tui.kernels.states import verdict_of
 from magpie_tui.kernels.timings import timing_of
 from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.detail import show_workspace
@@ -120,9 +122,14 @@ def _weights(state: KernelState) -> dict[str, float]:
     return {name: float(value) for name, value in shares.items() if isinstance(value, (int, float))}
 
 
+_NOT_IN_ROWS = frozenset({"kernels", "notes", "discarded", "shape", "flags"})
+"""Parts of a timing that rest on more than the rows: names from the profiler, blocks that were left out as a whole."""
+
+
 def _times(state: KernelState, timing: Timing | None) -> Iterator[Recomputed]:
+    """Compare every value of a timing that both sides have; the median also where one of them has none."""
     told = _timing_of_state(state)
-    computed = {} if timing is None else timing.to_json()
+    computed = {} if timing is None else to_plain(timing.to_json())
     for key in ("median_us", "replicates", "windows"):
         if told.get(key) is not None:
             yield Recomputed(f"{state.kernel_id}: {key}", told[key], computed.get(key))
@@ -130,6 +137,23 @@ def _times(state: KernelState, timing: Timing | None) -> Iterator[Recomputed]:
     for name, position in (("interval_low_us", 0), ("interval_high_us", 1)):
         if bounds:
             yield Recomputed(f"{state.kernel_id}: {name}", bounds[position], again[position] if again else None)
+    for key, value in told.items():
+        if key in computed and key not in ("median_us", "replicates", "windows", "interval_us"):
+            yield from _leaves(f"{state.kernel_id}: {key}", value, computed[key])
+
+
+def _leaves(name: str, told: object, computed: object) -> Iterator[Recomputed]:
+    if name.rpartition(".")[2].rpartition(": ")[2] in _NOT_IN_ROWS and not isinstance(told, str):
+        return
+    if isinstance(told, dict) and isinstance(computed, dict):
+        for key, value in told.items():
+            if key in computed:
+                yield from _leaves(f"{name}.{key}", value, computed[key])
+    elif isinstance(told, list) and isinstance(computed, list) and len(told) == len(computed):
+        for index, (one, other) in enumerate(zip(told, computed, strict=True)):
+            yield from _leaves(f"{name}[{index}]", one, other)
+    else:
+        yield Recomputed(name, told, computed)
 
 
 def _compared(report: CompareReport, baseline: int, rows: list[Row], settings: TimingSettings) -> Iterator[Recomputed]:
@@ -148,21 +172,36 @@ def _compared(report: CompareReport, baseline: int, rows: list[Row], settings: T
         ranking = rank(measurement, baseline, [index for index in timed if index != baseline], settings, timings)
         ranking = confirm(ranking, measurement, baseline, settings)
     yield Recomputed("winner", report.winner, None if ranking is None else ranking.winner)
+    yield from _ranked(report, ranking, baseline)
     for index, state in enumerate(states):
         comparison = None if ranking is None else ranking.comparisons.get(index)
         yield from _verdicts(state, comparison)
+
+
+def _ranked(report: CompareReport, ranking: Ranking | None, baseline: int) -> Iterator[Recomputed]:
+    """Compare ratios, order, ranks and the margin."""
+    ratios = {} if ranking is None else ratios_of(ranking, baseline)
+    for index, told in enumerate(report.perf_scores):
+        yield Recomputed(f"perf_scores[{index}]", told, ratios.get(index))
+    order = sorted(ratios, key=lambda index: (-ratios[index], index))
+    yield Recomputed("rankings", [index for index, _ in report.rankings], order)
+    for index, told in report.rankings:
+        yield Recomputed(f"rankings[{index}]", told, ratios.get(index))
+    extras = report.extras
+    if extras is None:
+        return
+    ranks = {} if ranking is None else {str(index): value for index, value in ranking.ranks.items()}
+    yield Recomputed("ranks", dict(as_mapping(extras.more.get("ranks"))), ranks)
+    told_margin = as_mapping(as_mapping(extras.timing).get("margin"))
+    margin = None if ranking is None or ranking.margin is None else margin_json(ranking.margin)
+    for key, value in told_margin.items():
+        yield Recomputed(f"margin.{key}", value, None if margin is None else margin.get(key))
 
 
 def _verdicts(state: KernelState, comparison: Comparison | None) -> Iterator[Recomputed]:
     told = None if state.extras is None else state.extras.verdict
     if told is None:
         return
-    ratio = None if comparison is None else comparison.ratio
-    name = state.kernel_id
-    yield Recomputed(f"{name}: verdict", told.word, None if comparison is None else comparison.word)
-    yield Recomputed(f"{name}: ratio", told.ratio, None if ratio is None else ratio.point)
-    yield Recomputed(f"{name}: ratio_low", told.ratio_low, None if ratio is None else ratio.low)
-    yield Recomputed(f"{name}: ratio_high", told.ratio_high, None if ratio is None else ratio.high)
-    if "confirmed_ratio" in told.more:
-        confirmed = None if comparison is None or comparison.confirmed is None else comparison.confirmed.point
-        yield Recomputed(f"{name}: confirmed_ratio", told.more["confirmed_ratio"], confirmed)
+    computed = {} if comparison is None else to_plain(verdict_of(comparison).to_json())
+    for key, value in told.to_json().items():
+        yield from _leaves(f"{state.kernel_id}: {'verdict' if key == 'word' else key}", value, computed.get(key))
