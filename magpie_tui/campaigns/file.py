@@ -15,6 +15,8 @@ from magpie_tui.campaigns.model import FILE_NAME, Campaign, Goal, Link, Note, St
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, TEMPLATES
 
 VERSION = 1
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+"""How times are written: UTC, seconds."""
 _HEADER = """\
 # A magpie-tui campaign: links to workspaces and decisions, nothing else. Everything shown is derived from them.
 # It may be edited by hand; paths are relative to this file where they lie below it.
@@ -25,7 +27,7 @@ Value = TypeVar("Value")
 
 def now_utc() -> str:
     """Return the time as it is written down: UTC, seconds."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(timezone.utc).strftime(TIME_FORMAT)
 
 
 def load_campaign(path: Path) -> Campaign:
@@ -112,7 +114,7 @@ class _Reader:
 
     def text(self, key: str, value: object) -> str:
         if isinstance(value, datetime):
-            return value.strftime("%Y-%m-%dT%H:%M:%SZ")  # an unquoted time, which YAML reads as one
+            return value.strftime(TIME_FORMAT)  # an unquoted time, which YAML reads as one
         if not isinstance(value, str) or not value:
             raise self.wrong(key, f"expected a text, found {value!r}")
         return value
@@ -182,12 +184,17 @@ def save_campaign(campaign: Campaign) -> Campaign:
     Raises:
         MachineError: The file cannot be written.
     """
+    create_directory(campaign.directory)
+    write_text(campaign.path, campaign_text(campaign), durable=True)
+    return campaign
+
+
+def campaign_text(campaign: Campaign) -> str:
+    """Return the text of ``campaign.yaml``."""
     import yaml
 
-    create_directory(campaign.directory)
     text = yaml.safe_dump(_plain(campaign), sort_keys=False, allow_unicode=True, width=120, default_flow_style=False)
-    write_text(campaign.path, _HEADER + text, durable=True)
-    return campaign
+    return _HEADER + text
 
 
 def _plain(campaign: Campaign) -> dict[str, object]:

@@ -36,6 +36,7 @@ COMMANDS: dict[str, LazyCommand] = {
     "source": LazyCommand("magpie_tui.cli.source", "Find the source behind a kernel's name.", _RESULTS),
     "runs": LazyCommand("magpie_tui.cli.runs", "List, follow and stop runs.", _RESULTS),
     "workspaces": LazyCommand("magpie_tui.cli.workspaces", "Browse timestamped result directories.", _RESULTS),
+    "verify": LazyCommand("magpie_tui.cli.verify", "Recompute every stated number from raw data.", _RESULTS),
     "mcp": LazyCommand("magpie_tui.cli.mcp", "Serve the commands as tools for agents.", _RESULTS),
     "paths": LazyCommand("magpie_tui.cli.paths", "Say where settings, state and caches lie.", _RESULTS),
 }

@@ -117,8 +117,8 @@ def build_report(
         success=status == "ok",
         framework=config.framework,
         model=config.model or (findings.server.model if findings.server else ""),
-        throughput=_throughput(findings.metrics),
-        latency=_latency(findings.metrics),
+        throughput=throughput_of(findings.metrics),
+        latency=latency_of(findings.metrics),
         kernel_summary=traces.kernel_summary,
         top_bottlenecks=traces.top_bottlenecks,
         tracelens_analysis=traces.tracelens,
@@ -147,7 +147,8 @@ def write_outcome(workspace: Path, report: BenchmarkReport, findings: Findings) 
     write_benchmark_summary(workspace, report)
 
 
-def _throughput(metrics: ServingMetrics | None) -> Throughput | None:
+def throughput_of(metrics: ServingMetrics | None) -> Throughput | None:
+    """Return upstream's ``throughput`` object; None without figures."""
     if metrics is None:
         return None
     return Throughput(
@@ -162,7 +163,8 @@ def _throughput(metrics: ServingMetrics | None) -> Throughput | None:
     )
 
 
-def _latency(metrics: ServingMetrics | None) -> Latency | None:
+def latency_of(metrics: ServingMetrics | None) -> Latency | None:
+    """Return upstream's ``latency`` object; None without figures."""
     if metrics is None:
         return None
     values: dict[str, dict[str, float]] = {}

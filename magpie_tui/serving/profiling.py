@@ -171,7 +171,7 @@ def analyse_traces(workspace: Path, config: BenchmarkConfig) -> TraceFindings:
     """Read the traces of a workspace, write what the config asks for beside them; never raises for them."""
     try:
         traces = find_traces(workspace)
-        report = analyze_kernels(traces, _selection(config), salvage=True, timeline=True)
+        report = analyze_kernels(traces, selection_of(config), salvage=True, timeline=True)
     except MagpieTuiError as error:
         return TraceFindings(problems=(f"the traces cannot be read: {error}",))
     problems = list(report.gap.errors)
@@ -190,10 +190,12 @@ def analyse_traces(workspace: Path, config: BenchmarkConfig) -> TraceFindings:
         **quality_json(report.ranks, report.expected_ranks),
         "steps": [None if rank.stages is None else len(rank.stages.steps) for rank in report.ranks],
     }
-    return TraceFindings(_summary(report), gap, tracelens, quality, tuple(problems))
+    return TraceFindings(kernel_summary_of(report), gap, tracelens, quality, tuple(problems))
 
 
-def _selection(config: BenchmarkConfig) -> Selection:
+def selection_of(config: BenchmarkConfig) -> Selection:
+    """Return which kernels the config's gap analysis counts."""
+
     def number(key: str, default: float) -> float:
         value = config.value(f"gap_analysis.{key}")
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else default
@@ -213,7 +215,7 @@ def _selection(config: BenchmarkConfig) -> Selection:
     )
 
 
-def _summary(report: KernelReport) -> tuple[KernelTime, ...]:
+def kernel_summary_of(report: KernelReport) -> tuple[KernelTime, ...]:
     """Kernels of the first rank, as upstream's ``kernel_summary`` has one rank."""
     if not report.gap.ranks:
         return ()
