@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,11 @@ RunCommand = Callable[[Action, Path], Outcome]
 
 def next_step(campaign: Campaign, live: tuple[Run, ...] = ()) -> StepView | None:
     """Return the first step with something to do; None when the campaign is finished or waits for a run."""
-    views = view_campaign(campaign, live)
+    return next_of(view_campaign(campaign, live))
+
+
+def next_of(views: Sequence[StepView]) -> StepView | None:
+    """Return the first of these steps with something to do; None when one runs."""
     if any(view.state is StepState.RUNNING for view in views):
         return None
     return next((view for view in views if view.state in _TO_DO), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.files import create_directory
-from magpie_tui.campaigns.file import now_utc, save_campaign, with_step
+from magpie_tui.campaigns.file import load_campaign, now_utc, save_campaign, with_step
 from magpie_tui.campaigns.findings import twin_tables
 from magpie_tui.campaigns.inputs import inputs_of
 from magpie_tui.campaigns.model import FILE_NAME, Campaign, Goal, Link, Note, StepRecord
@@ -216,3 +216,13 @@ def add_note(campaign: Campaign, step: Step, text: str) -> Campaign:
         raise UserInputError("the note is empty")
     notes = (*record.notes, Note(now_utc(), said))
     return save_campaign(with_step(campaign, step.key, replace(record, notes=notes)))
+
+
+def mark_seen(directory: Path, moment: str) -> None:
+    """Write down that a person looked at a campaign until ``moment`` (UTC, as ``now_utc`` writes it).
+
+    Raises:
+        UserInputError: The file cannot be read.
+        MachineError: It cannot be written.
+    """
+    save_campaign(replace(load_campaign(directory), seen=moment))

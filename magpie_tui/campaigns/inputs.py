@@ -38,12 +38,12 @@ def config_digest(path: Path) -> str:
     own = file_digest(path)
     if own == MISSING:
         return MISSING
-    sources = [f"{source}={file_digest(source)}" for source in _sources_of(path)]
+    sources = [f"{source}={file_digest(source)}" for source in sources_of_config(path)]
     return digest_of("\n".join([own, *sources])) if sources else own
 
 
-def _sources_of(path: Path) -> list[Path]:
-    """Source files of a kernel config; none for other configs and for those that cannot be read."""
+def sources_of_config(path: Path) -> list[Path]:
+    """Return the source files of a kernel config; none for other configs and for those that cannot be read."""
     from magpie_tui.configs.check import check_file
     from magpie_tui.configs.kernel import load_kernel_config
 

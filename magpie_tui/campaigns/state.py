@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from magpie_tui.campaigns.findings import decision_text, finding_of, stage_findi
 from magpie_tui.campaigns.inputs import changed, counting_links, inputs_of
 from magpie_tui.campaigns.model import Campaign, Link, StepState, StepView
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, Step
+from magpie_tui.runs.layout import DIRECTORY_VARIABLE
 from magpie_tui.runs.model import Run
 from magpie_tui.workspaces.browse import summarize
 
@@ -166,12 +168,15 @@ def _finding(campaign: Campaign, step: Step, tables: Mapping[str, int], links: t
 
 
 def live_runs(campaign: Campaign) -> tuple[Run, ...]:
-    """Return the runs of the campaign's steps that have not ended."""
+    """Return the runs of the campaign's steps that have not ended, without the one that this process is part of."""
     from magpie_tui.runs.store import list_runs
+
+    own = os.path.realpath(os.environ.get(DIRECTORY_VARIABLE) or os.devnull)
 
     directories = []
     for step in STEPS:
         if step.workspace is not None:
             labels: list[str | None] = [*campaign.candidates] if step.key == "candidates" else [None]
             directories += [step_directory(campaign, step, label) for label in labels]
-    return tuple(run for run in list_runs([path for path in directories if path.is_dir()]) if not run.is_over)
+    found = list_runs([path for path in directories if path.is_dir()])
+    return tuple(run for run in found if not run.is_over and os.path.realpath(run.directory) != own)

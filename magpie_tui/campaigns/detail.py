@@ -1,0 +1,184 @@
+"""Everything about one step, with what was measured apart from what is assumed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.campaigns.inputs import changed
+from magpie_tui.campaigns.model import Action, Campaign, StepState, StepView
+from magpie_tui.campaigns.steps import BY_KEY
+from magpie_tui.workspaces.browse import summarize
+
+_KERNEL_STEPS = frozenset({"kernels", "analyze", "candidates", "compare", "integrate"})
+"""Steps that are about one kernel: they say where its source and its test lie."""
+_ASSUMED_KEYS = ("assumed", "assumptions")
+_WORTH_KEYS = ("worth", "gain")
+
+
+@dataclass(frozen=True, slots=True)
+class StepDetail:
+    """One step as lines of words; an empty tuple or text means that there is nothing to say.
+
+    Attributes:
+        measured: Headlines of the workspaces that count, and decisions.
+        assumed: What nobody measured here and the campaign rests on.
+        worth: What the whole would gain at best, and where that is from.
+        source: Files of the kernel.
+        test: The command that guards it.
+        who: ``a person`` or ``magpie-tui``; empty where nothing is to be done.
+    """
+
+    measured: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    worth: str = ""
+    source: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    next: str = ""
+    command: str = ""
+    who: str = ""
+
+
+def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
+    """Gather what is known of one step; reads the reports of its workspaces and the kernel's config."""
+    decision = campaign.step(view.key).decision or {}
+    about_kernel = view.key in _KERNEL_STEPS
+    source, test = _kernel_files(campaign) if about_kernel else ((), ())
+    text, command, who = _next(view)
+    return StepDetail(
+        measured=(*_measured(view), *_decided(decision)),
+        assumed=(*_listed(decision, _ASSUMED_KEYS), *_adopted(view)),
+        worth=_worth(campaign) if about_kernel else "",
+        source=source,
+        test=test,
+        next=text,
+        command=command,
+        who=who,
+    )
+
+
+def command_text(action: Action) -> str:
+    """Return an action's command as it is typed in a shell."""
+    return shlex.join(action.command)
+
+
+def _next(view: StepView) -> tuple[str, str, str]:
+    if view.state is StepState.BLOCKED:
+        return f"nothing yet: blocked {view.because}", "", ""
+    if view.state is StepState.RUNNING:
+        return f"wait for {view.because}", "", ""
+    if view.action is None:
+        return "", "", ""
+    return view.action.text, command_text(view.action), "a person" if view.action.person else "magpie-tui"
+
+
+def _measured(view: StepView) -> list[str]:
+    found = []
+    for link in view.workspaces:
+        summary = summarize(link.path)
+        text = "the workspace is gone" if summary is None else f"{summary.status}: {summary.headline}"
+        found.append(f"{f'{link.label}: ' if link.label else ''}{text}  ({link.path.name})")
+    if not found and view.finding and BY_KEY[view.key].workspace is None and view.key == "stages":
+        found = view.finding.split("; ")
+    return found
+
+
+def _decided(decision: Mapping[str, object]) -> list[str]:
+    hidden = {*_ASSUMED_KEYS, *_WORTH_KEYS}
+    return [f"{key}: {_words(value)}" for key, value in decision.items() if key not in hidden]
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_words(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_words, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _listed(decision: Mapping[str, object], keys: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for key in keys:
+        value = decision.get(key)
+        if isinstance(value, (list, tuple)):
+            found += map(_words, value)
+        elif value is not None:
+            found.append(_words(value))
+    return found
+
+
+def _adopted(view: StepView) -> list[str]:
+    return [
+        f"{link.path.name} was made outside the campaign: its inputs are taken to be those of {link.time}"
+        for link in view.workspaces
+        if link.adopted
+    ]
+
+
+def _worth(campaign: Campaign) -> str:
+    decision = campaign.step("kernels").decision or {}
+    told = _listed(decision, _WORTH_KEYS)
+    if told:
+        return "; ".join(told)
+    if campaign.step("stages").skipped is not None:
+        return "not known: without stages and roofline (3) nobody knows what the whole would gain"
+    return "not known before a kernel is chosen (4)"
+
+
+def _kernel_files(campaign: Campaign) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sources and test commands of the baseline kernel, as its config names them."""
+    path = campaign.files.get("analyze")
+    if path is None:
+        return (), ()
+    try:
+        entry = _first_kernel(path)
+    except MagpieTuiError as error:
+        return (f"the config cannot be read: {error}",), ()
+    if entry is None:
+        return (), ()
+    return entry
+
+
+def _first_kernel(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    from magpie_tui.configs.kernel import load_kernel_config
+
+    kernels = load_kernel_config(path).kernels
+    if not kernels:
+        return None
+    return tuple(map(str, kernels[0].source_files)), tuple(map(shlex.join, kernels[0].testcase_commands))
+
+
+def why_lines(campaign: Campaign, view: StepView) -> list[str]:
+    """Say how a step's state comes about: what it needs, and which inputs are what they were."""
+    step = BY_KEY[view.key]
+    lines = [f"{view.state.value}{f': {view.because}' if view.because else ''}", ""]
+    needs = ", ".join(f"{BY_KEY[need].number} {BY_KEY[need].title}" for need in step.needs)
+    lines.append(f"needs     {needs or 'no other step'}; a skipped one is not waited for")
+    lines.append(f"leaves    {f'a workspace of {step.workspace}' if step.workspace else 'a decision, or tables in 2'}")
+    lines += ["", "inputs now, and in the result that counts:"]
+    if not view.inputs:
+        lines.append("  none")
+    record = campaign.step(view.key)
+    before = [(link.label or link.path.name, link.inputs) for link in view.workspaces]
+    if record.decided:
+        before.append(("decision", record.decided))
+    for name, digest in view.inputs.items():
+        told = [f"{label} {_compared(name, digest, inputs)}" for label, inputs in before if inputs]
+        lines.append(f"  {name:<20} {digest}  {'; '.join(told)}".rstrip())
+    for label, inputs in before:
+        gone = [name for name in changed(inputs, view.inputs) if name not in view.inputs]
+        lines += [f"  {name:<20} is gone; {label} rested on it" for name in gone]
+    if any(link.adopted for link in view.workspaces):
+        lines += ["", "An adopted workspace is compared with the inputs of the moment of its adoption."]
+    lines += ["", "A state is never stored: it follows from links, decisions and these digests (SHA-256, cut)."]
+    return lines
+
+
+def _compared(name: str, digest: str, before: Mapping[str, str]) -> str:
+    known = before.get(name)
+    if known is None:
+        return "did not rest on it"
+    return "the same" if known == digest else f"CHANGED, was {known}"

@@ -1,0 +1,41 @@
+"""What a candidate of a campaign changes against the baseline kernel: its config and its sources."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from magpie_tui.basics.errors import UserInputError
+from magpie_tui.campaigns.model import Campaign
+from magpie_tui.configs.kernel import load_kernel_config
+from magpie_tui.workspaces.source_difference import SourceDifference, compare_sources
+
+
+def candidate_difference(campaign: Campaign, label: str) -> tuple[str, ...]:
+    """Return the difference as unified text: the configs first, then the sources pairwise, in their order.
+
+    Raises:
+        UserInputError: There is no such candidate or no baseline kernel, or a config cannot be read.
+    """
+    base, candidate = campaign.files.get("analyze"), campaign.candidates.get(label)
+    if candidate is None:
+        raise UserInputError(f"there is no candidate {label!r}", path=campaign.path)
+    if base is None:
+        raise UserInputError("the baseline kernel has no config to compare with", path=campaign.path)
+    configs = tuple(difflib.unified_diff(_lines(base), _lines(candidate), str(base), str(candidate), lineterm="", n=3))
+    before, after = _sources(base), _sources(candidate)
+    if before == after:
+        return (*configs, f"the sources are the same: {', '.join(map(str, before)) or 'none'}")
+    found: SourceDifference = compare_sources(before, after)
+    return (*configs, *found.lines, *found.notes)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UserInputError(f"the config cannot be read: {error.strerror or error}", path=path) from None
+
+
+def _sources(path: Path) -> tuple[Path, ...]:
+    return tuple(source for entry in load_kernel_config(path).kernels for source in entry.source_files)

@@ -1,0 +1,93 @@
+"""Finding campaigns, what happened since, what a step rests on, what a candidate changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from magpie_tui.basics.errors import UserInputError
+from magpie_tui.campaigns import edit
+from magpie_tui.campaigns.advance import next_of
+from magpie_tui.campaigns.detail import step_detail, why_lines
+from magpie_tui.campaigns.difference import candidate_difference
+from magpie_tui.campaigns.file import TIME_FORMAT, load_campaign
+from magpie_tui.campaigns.find import campaigns_at_hand, find_campaigns
+from magpie_tui.campaigns.model import Campaign
+from magpie_tui.campaigns.since import since_text
+from magpie_tui.campaigns.state import view_campaign
+from magpie_tui.campaigns.steps import BY_KEY
+from magpie_tui.runs.model import RunState
+from tests.campaigns.test_campaigns import analyzed
+from tests.tui.support import make_run
+
+NOW = datetime(2026, 12, 2, 14, 0, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def smoke(tmp_path: Path) -> Campaign:
+    """The smoke campaign as it begins."""
+    return edit.new_campaign(tmp_path / "campaigns" / "smoke", template="smoke")
+
+
+def test_campaigns_are_found_up_to_two_levels_below(tmp_path: Path, smoke: Campaign) -> None:
+    other = edit.new_campaign(tmp_path / "here", template="kernels").directory
+    edit.new_campaign(tmp_path / "a" / "b" / "too-deep", template="kernels")
+    edit.new_campaign(tmp_path / ".hidden", template="kernels")
+    assert campaigns_at_hand(tmp_path) == (smoke.directory,)
+    assert campaigns_at_hand(other) == (other,)
+    assert set(find_campaigns(tmp_path)) == {smoke.directory, other}
+    assert find_campaigns(tmp_path / "nothing") == ()
+
+
+def test_since_tells_links_runs_and_failures(tmp_path: Path, smoke: Campaign) -> None:
+    assert since_text(smoke, view_campaign(smoke), (), NOW) is None, "nobody has looked before"
+    seen = datetime.now(timezone.utc) - timedelta(hours=14)
+    edit.mark_seen(smoke.directory, seen.strftime(TIME_FORMAT))
+    quiet = load_campaign(smoke.directory)
+    now = seen + timedelta(hours=14)
+    assert since_text(quiet, view_campaign(quiet), (), now) == "you left 14 h ago: nothing happened"
+    linked = edit.link(quiet, BY_KEY["analyze"], analyzed(tmp_path, "base"))
+    failed = replace(
+        make_run("20261202_120000_aaaa", RunState.failed, "x", reason="out of memory"),
+        output_dir=smoke.output_dir / "kernel-compare",
+        ended_at=now,
+    )
+    elsewhere = replace(failed, output_dir=tmp_path)
+    text = since_text(linked, view_campaign(linked), [failed, elsewhere], now)
+    assert text is not None
+    assert "5 Baseline kernel done" in text
+    assert "1 run ended" in text and "1 run failed or lost: out of memory" in text
+
+
+def test_a_step_says_what_is_measured_apart_from_what_is_assumed(tmp_path: Path, smoke: Campaign) -> None:
+    views = {view.key: view for view in view_campaign(smoke)}
+    following = next_of(tuple(views.values()))
+    assert following is not None and following.key == "analyze"
+    detail = step_detail(smoke, views["analyze"])
+    assert detail.measured == () and detail.who == "magpie-tui"
+    assert detail.command.startswith("magpie-tui analyze --kernel-config ")
+    assert detail.source == (str(smoke.directory / "kernels" / "vector_add.cpp"),) and detail.test
+    assert "not known" in detail.worth
+    assert step_detail(smoke, views["compare"]).next == "nothing yet: blocked by 6"
+    adopted = edit.link(smoke, BY_KEY["analyze"], analyzed(tmp_path, "base"), adopted=True)
+    view = next(view for view in view_campaign(adopted) if view.key == "analyze")
+    detail = step_detail(adopted, view)
+    assert "correct" in detail.measured[0]
+    assert "made outside the campaign" in detail.assumed[0]
+    source = smoke.directory / "kernels" / "vector_add.cpp"
+    source.write_text(source.read_text() + "// changed\n")
+    view = next(view for view in view_campaign(adopted) if view.key == "analyze")
+    assert view.because == "changed: the analyze config or its sources"
+    assert any("config analyze" in line and "CHANGED" in line for line in why_lines(adopted, view))
+
+
+def test_the_difference_of_a_candidate_shows_config_and_sources(smoke: Campaign) -> None:
+    lines = candidate_difference(smoke, "o3")
+    assert any(line.startswith("-") and "-O2" in line for line in lines)
+    assert any(line.startswith("+") and "-O3" in line for line in lines)
+    assert "the sources are the same" in lines[-1]
+    with pytest.raises(UserInputError, match="no candidate"):
+        candidate_difference(smoke, "zz")
