@@ -190,10 +190,10 @@ def recommend(
         look_at: How many kernels, by time, are looked up.
     """
     judged = [(item, find_source(item.name, (item.op,))) for item in evidence_of(stage, whole_us)[:look_at]]
-    reasons = {item.name: _why_not(item, source) for item, source in judged}
+    reasons = {item.name: why_not(item, source) for item, source in judged}
     fit = [(item, source) for item, source in judged if not reasons[item.name]]
     fit.sort(key=lambda pair: (pair[0].win_ms is not None, pair[0].win_ms or pair[0].time_ms), reverse=True)
-    choices = [_choice(item, source) for item, source in fit[: 1 + _MOST_ALTERNATIVES]]
+    choices = [choice_of(item, source) for item, source in fit[: 1 + _MOST_ALTERNATIVES]]
     least = choices[0].evidence.time_ms if choices else 0.0
     rejected = tuple(
         Rejected(item, source, reasons[item.name])
@@ -212,8 +212,8 @@ def recommend(
     )
 
 
-def _why_not(item: KernelEvidence, source: SourceReport) -> str:
-    """Why a kernel cannot be worked on safely; empty where it can."""
+def why_not(item: KernelEvidence, source: SourceReport) -> str:
+    """Return why a kernel cannot be worked on safely; an empty text where it can."""
     if item.share_of_stage_pct < LEAST_SHARE_PCT:
         return f"{item.share_of_stage_pct:.2f} % of the stage: less than {LEAST_SHARE_PCT:g} % moves nothing"
     if source.source is None:
@@ -235,7 +235,8 @@ def _why_not(item: KernelEvidence, source: SourceReport) -> str:
     return ""
 
 
-def _choice(item: KernelEvidence, source: SourceReport) -> Choice:
+def choice_of(item: KernelEvidence, source: SourceReport) -> Choice:
+    """Return a kernel as a choice: what it would be worth, and what is assumed."""
     assumptions = []
     if item.ceiling is None:
         assumptions.append(f"no ceiling: {item.reason or 'no performance model'}; what could be won is not known")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from magpie_tui.configs.gaps import report_gaps
 from magpie_tui.configs.kernel_arguments import kernel_entries_from_arguments
 from magpie_tui.configs.kernel_entry import EntryReader, is_snapshot_entry
 from magpie_tui.configs.kernel_fields import (
@@ -109,6 +110,7 @@ class _ConfigReader:
         finished = tuple(kernel.with_reference(ids) for kernel in kernels)
         self._warn_same_ids(entries, ids)
         self._sections(nodes)
+        report_gaps(root, self.reader.problems)
         return self._config(finished, is_snapshot=is_snapshot)
 
     def _entry_nodes(self, nodes: Mapping[str, Node]) -> list[MapNode]:

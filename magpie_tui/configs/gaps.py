@@ -1,0 +1,41 @@
+"""Places of a config that a person still has to fill in: values such as ``<fill in: what belongs here>``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from magpie_tui.configs.positions import ListNode, MapNode, Node, Problem, ProblemList, Scalar
+
+GAP_CODE = "to-fill-in"
+_BEGIN, _END = "<fill in: ", ">"
+
+
+def gap(what: str) -> str:
+    """Return the value that stands for a gap.
+
+    Args:
+        what: What belongs there, in words.
+    """
+    return f"{_BEGIN}{what}{_END}"
+
+
+def report_gaps(root: Node | None, problems: ProblemList) -> None:
+    """Report each gap as the one error of its place, whatever else a check found there."""
+    gaps = [node for node in _scalars(root) if node.text.startswith(_BEGIN)]
+    places = {(node.line, node.column) for node in gaps}
+    kept: list[Problem] = [item for item in problems.items if (item.line, item.column) not in places]
+    problems.items[:] = kept
+    for node in gaps:
+        what = node.text.removeprefix(_BEGIN).removesuffix(_END)
+        problems.error(node, GAP_CODE, f"this is for a person to fill in: {what}")
+
+
+def _scalars(node: Node | None) -> Iterator[Scalar]:
+    if isinstance(node, Scalar):
+        yield node
+    elif isinstance(node, ListNode):
+        for item in node.items:
+            yield from _scalars(item)
+    elif isinstance(node, MapNode):
+        for entry in node.entries:
+            yield from _scalars(entry.value)
