@@ -7,7 +7,8 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.campaigns.model import Campaign
-from magpie_tui.configs.kernel import load_kernel_config
+from magpie_tui.configs.check import check_file
+from magpie_tui.configs.kernel_model import KernelConfig
 from magpie_tui.workspaces.source_difference import SourceDifference, compare_sources
 
 
@@ -38,4 +39,18 @@ def _lines(path: Path) -> list[str]:
 
 
 def _sources(path: Path) -> tuple[Path, ...]:
-    return tuple(source for entry in load_kernel_config(path).kernels for source in entry.source_files)
+    """Sources that a config names, also while a person has gaps of it to fill in."""
+    config = check_file(path).config
+    if not isinstance(config, KernelConfig):
+        raise UserInputError("this is no kernel config", path=path)
+    return tuple(source for entry in config.kernels for source in entry.source_files)
+
+
+def changed_lines(campaign: Campaign, label: str) -> tuple[int, int]:
+    """Return how many lines a candidate adds and removes, in its config and its sources together.
+
+    Raises:
+        UserInputError: As ``candidate_difference``.
+    """
+    lines = [line for line in candidate_difference(campaign, label) if not line.startswith(("+++", "---"))]
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError, UserInputError
 from magpie_tui.campaigns.bundle_files import unpack_bundle
+from magpie_tui.campaigns.configure import SHARE_DIGITS
 from magpie_tui.campaigns.file import load_campaign
 from magpie_tui.campaigns.findings import twin_workspace
 from magpie_tui.campaigns.inputs import counting_links
 from magpie_tui.campaigns.model import FILE_NAME, Campaign
-from magpie_tui.campaigns.recommend import dominant_stage, evidence_of
+from magpie_tui.campaigns.recommend import evidence_of
 from magpie_tui.campaigns.steps import STEPS
 from magpie_tui.campaigns.verify_kernel import kernel_checks
 from magpie_tui.campaigns.verify_model import Check, CheckState, Originals, Verification, agrees, cannot, sha256_of
@@ -23,7 +24,6 @@ from magpie_tui.traces.each import Reading
 from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
 from magpie_tui.workspaces.browse import summarize
 
-_SHARE_DIGITS = 3
 _RUNS = ("pair_*_[ab]", "twin_[ab]")
 
 
@@ -110,24 +110,22 @@ def _decision_checks(campaign: Campaign) -> Iterator[Check]:
         yield cannot(FILE_NAME, key, "the trace that it was read from is not there")
         return
     try:
-        computed = stage_share(place, str(decision.get("kernel")))
+        computed = stage_share(place, str(decision.get("stage")), str(decision.get("kernel")))
     except MagpieTuiError as error:
         yield cannot(FILE_NAME, key, f"the trace cannot be read: {error.message}")
         return
     stated = decision["share_pct"]
-    if computed is not None and agrees(stated, round(computed, _SHARE_DIGITS)):
+    if computed is not None and agrees(stated, round(computed, SHARE_DIGITS)):
         yield Check(FILE_NAME, key, CheckState.OK)
     else:
         yield Check(FILE_NAME, key, CheckState.DIFFERS, stated, computed)
 
 
-def stage_share(trace: Path, kernel: str) -> float | None:
-    """Return a kernel's share of the device time of the dominant stage, in percent; None when it does not run there."""
+def stage_share(trace: Path, stage: str, kernel: str) -> float | None:
+    """Return a kernel's share of the device time of a stage, in percent; None when it does not run there."""
     report = analyze_roofline(find_traces(trace), Reading(), RooflineRequest(None, None, None, ()))
-    chosen = dominant_stage(report.roofline.stages)
-    if chosen is None:
-        return None
-    return next((item.share_of_stage_pct for item in evidence_of(chosen[0], None) if item.name == kernel), None)
+    rows = (item for found in report.roofline.stages if found.stage == stage for item in evidence_of(found, None))
+    return next((item.share_of_stage_pct for item in rows if item.name == kernel), None)
 
 
 def _verify_bundle(path: Path) -> Verification:

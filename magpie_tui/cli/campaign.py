@@ -12,6 +12,7 @@ import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
 from magpie_tui.basics.text import printable
+from magpie_tui.cli import campaign_config
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write, write_json
 
@@ -25,6 +26,8 @@ Where = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the cam
 StepName = Annotated[str, typer.Argument(metavar="STEP", help="Its number or word: 5, analyze.")]
 
 app = group_app("Walk the nine steps from a baseline to a judged gain.")
+app.command("config", cls=Command)(campaign_config.config)
+app.command("diff", cls=Command)(campaign_config.diff)
 
 
 @app.command("new", cls=Command)
@@ -283,7 +286,7 @@ def _print(campaign: Campaign) -> None:
         json_value=None,
         empty="",
     )
-    for line in _tail(views):
+    for line in (*_changed_lines(campaign), *_tail(views)):
         write(line)
 
 
@@ -291,6 +294,21 @@ def _head(campaign: Campaign) -> Iterator[str]:
     yield f"{printable(campaign.name)}  ({printable(str(campaign.directory))}, template {campaign.template})"
     if campaign.goal is not None:
         yield f"goal: {printable(campaign.goal.metric)} +{campaign.goal.gain_pct:g} %"
+
+
+def _changed_lines(campaign: Campaign) -> Iterator[str]:
+    """Say how much each candidate changes, so that its difference is always in sight."""
+    from magpie_tui.basics.errors import MagpieTuiError
+    from magpie_tui.campaigns.difference import changed_lines
+
+    for label in campaign.candidates:
+        try:
+            added, removed = changed_lines(campaign, label)
+        except MagpieTuiError as error:
+            yield f"candidate {printable(label)}: its difference is not known: {printable(error.message)}"
+            continue
+        told = f"+{added} -{removed} lines against the baseline" if added or removed else "the same as the baseline"
+        yield f"candidate {printable(label)}: {told}  (magpie-tui campaign diff {printable(str(campaign.directory))})"
 
 
 def _tail(views: tuple[StepView, ...]) -> Iterator[str]:
