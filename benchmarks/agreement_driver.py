@@ -11,6 +11,8 @@ import json
 import sys
 from typing import Any
 
+from magpie_tui.kernels.harness.cold import CacheFlush, cache_sizes, flush_bytes
+
 
 def _loaded(name: str) -> tuple[Any, list[Any]]:
     import torch
@@ -21,12 +23,16 @@ def _loaded(name: str) -> tuple[Any, list[Any]]:
 
 
 def profile(calls: int, names: list[str]) -> None:
-    """Call every kernel under the profiler's marks, after a warm-up outside them; work before each keeps clocks up."""
+    """Call every kernel under the profiler's marks, after a warm-up outside them; work before each keeps clocks up.
+
+    The cache is driven out as ``analyze`` does it, so that both see the same state: full of lines to be written back.
+    """
     import torch
 
     cuda: Any = torch.cuda
     runtime = cuda.cudart()
     load = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    flush = CacheFlush("cuda", flush_bytes(cache_sizes()) or 1 << 28)
     for name in names:
         try:
             model, inputs = _loaded(name)
@@ -39,6 +45,8 @@ def profile(calls: int, names: list[str]) -> None:
             load @ load
         torch.cuda.synchronize()
         for _ in range(calls):
+            flush()
+            torch.cuda.synchronize()
             runtime.cudaProfilerStart()
             model(*inputs)
             torch.cuda.synchronize()

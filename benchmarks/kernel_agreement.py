@@ -1,7 +1,8 @@
 """Do our device times agree with ncu and with Triton's do_bench on this GPU, and what can it do at most?
 
 CUDA and Triton kernels (vector add, RMSNorm, softmax) are timed by device stamps in processes of their own, as
-``analyze`` does it; by ``ncu`` (``gpu__time_duration``, clocks left alone); and by ``triton.testing.do_bench``.
+``analyze`` does it; by ``ncu`` (``gpu__time_duration``, clocks and caches left alone, the same flush before each call);
+and by ``triton.testing.do_bench``.
 
     python -m benchmarks.kernel_agreement             everything, a few minutes
     python -m benchmarks.kernel_agreement --smoke     exercise every way of timing, about a minute
@@ -98,7 +99,16 @@ def ncu_times(directory: Path) -> Mapping[str, float]:
         return {}
     log = directory / "ncu.csv"
     command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--metrics", ncu.DURATION]
-    command += ["--clock-control", "none", "--profile-from-start", "off", "--log-file", str(log)]
+    command += [
+        "--clock-control",
+        "none",
+        "--cache-control",
+        "none",
+        "--profile-from-start",
+        "off",
+        "--log-file",
+        str(log),
+    ]
     names = [case.name for case in CASES]
     done = subprocess.run(
         [*command, *_driver("profile", str(NCU_CALLS), *names)],
