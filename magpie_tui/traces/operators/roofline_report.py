@@ -25,7 +25,7 @@ from magpie_tui.traces.operators.upstream_arch import UpstreamArch
 from magpie_tui.traces.operators.upstream_report import ReportOptions, UpstreamReport, serves_upstream, upstream_report
 from magpie_tui.traces.quality import Caveat, assess
 from magpie_tui.traces.report import SCHEMA, quality_json, traces_json
-from magpie_tui.traces.roofline.ceilings import MEASURED, Ceilings, ceilings_for, detect, measured_ceilings
+from magpie_tui.traces.roofline.ceilings import MEASURED, Ceilings, ceilings_for, detect, find_device, measured_ceilings
 from magpie_tui.traces.roofline.rows import RooflineRow, RooflineStage
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.stages import assign_work
@@ -112,9 +112,7 @@ def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, reques
     detected = detect(columns.metadata, used)
     notes = [*problems(), *(detected.caveats if request.arch is None else ())]
     ceilings = _ceilings(request.arch, columns.metadata, used)
-    measured = next(
-        (item for item in measured_ceilings() if ceilings is not None and item.device == ceilings.device), None
-    )
+    measured = _measured(ceilings)
     if measured is not None and ceilings is not None and ceilings.kind == MEASURED:
         measured = None
     folder = request.capture_folder or folder_beside(file.path)
@@ -157,6 +155,15 @@ def _file_of(traces: TraceSet, rank: int | None) -> TraceFile:
             f"there is no trace of rank {rank}", path=traces.root, key="--rank", hint=f"ranks: {ranks}"
         )
     return found
+
+
+def _measured(ceilings: Ceilings | None) -> Ceilings | None:
+    """Return what was measured on this machine for the same device; else what was measured elsewhere and is shipped."""
+    if ceilings is None:
+        return None
+    own = next((item for item in measured_ceilings() if item.device == ceilings.device), None)
+    device = find_device(ceilings.device)
+    return own or (device.of_kind(MEASURED) if device is not None else None)
 
 
 def _ceilings(arch: str | None, metadata: Mapping[str, object], used: int | None) -> Ceilings | None:
