@@ -9,7 +9,7 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.campaigns.inputs import changed
-from magpie_tui.campaigns.model import Action, Campaign, StepState, StepView
+from magpie_tui.campaigns.model import Campaign, StepState, StepView
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.workspaces.browse import summarize
 
@@ -29,6 +29,7 @@ class StepDetail:
         worth: What the whole would gain at best, and where that is from.
         source: Files of the kernel.
         test: The command that guards it.
+        command: Words of the command that does it.
         who: ``a person`` or ``magpie-tui``; empty where nothing is to be done.
     """
 
@@ -38,7 +39,7 @@ class StepDetail:
     source: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     next: str = ""
-    command: str = ""
+    command: tuple[str, ...] = ()
     who: str = ""
 
 
@@ -60,19 +61,14 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
     )
 
 
-def command_text(action: Action) -> str:
-    """Return an action's command as it is typed in a shell."""
-    return shlex.join(action.command)
-
-
-def _next(view: StepView) -> tuple[str, str, str]:
+def _next(view: StepView) -> tuple[str, tuple[str, ...], str]:
     if view.state is StepState.BLOCKED:
-        return f"nothing yet: blocked {view.because}", "", ""
+        return f"nothing yet: blocked {view.because}", (), ""
     if view.state is StepState.RUNNING:
-        return f"wait for {view.because}", "", ""
+        return f"wait for {view.because}", (), ""
     if view.action is None:
-        return "", "", ""
-    return view.action.text, command_text(view.action), "a person" if view.action.person else "magpie-tui"
+        return "", (), ""
+    return view.action.text, view.action.command, "a person" if view.action.person else "magpie-tui"
 
 
 def _measured(view: StepView) -> list[str]:

@@ -121,6 +121,14 @@ class MagpieApp(FrameActions):
 
     def _open_place(self, name: str) -> Screen[None]:
         place = place_named(name)
+        if name == PLACES[0].name:
+            from magpie_tui.campaigns.find import campaigns_at_hand
+
+            found = campaigns_at_hand(self.root)
+            if found:
+                from magpie_tui.tui.screens.campaign import CampaignScreen
+
+                return CampaignScreen(found[0])
         if place.screen is None:
             from magpie_tui.tui.screens.unbuilt import UnbuiltScreen
 

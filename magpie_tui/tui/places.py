@@ -34,7 +34,7 @@ class Place:
 _SCREENS = "magpie_tui.tui.screens"
 
 PLACES: tuple[Place, ...] = (
-    Place("1", "campaign", "Campaign", "Camp", "what runs, what ended, where to begin", f"{_SCREENS}.home:HomeScreen"),
+    Place("1", "campaign", "Campaign", "Camp", "the nine steps, or where to begin", f"{_SCREENS}.home:HomeScreen"),
     Place("2", "runs", "Runs", "Runs", "live and ended runs with their logs", f"{_SCREENS}.runs:RunsScreen"),
     Place("3", "trace", "Trace", "Trace", "stages, kernels, gaps and collectives", f"{_SCREENS}.trace:TraceScreen"),
     Place(

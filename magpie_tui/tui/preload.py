@@ -24,6 +24,7 @@ BELOW_PLACES = (
     f"{_DIALOGS}.error",
     f"{_DIALOGS}.viewer",
     f"{_SCREENS}.unbuilt",
+    f"{_SCREENS}.campaign",
     f"{_SCREENS}.run_detail",
     f"{_SCREENS}.workspace_report",
     f"{_SCREENS}.config_detail",

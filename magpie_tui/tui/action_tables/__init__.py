@@ -8,6 +8,7 @@ TABLES: tuple[str, ...] = (
     "tables",
     "logs",
     "home",
+    "campaign",
     "machine",
     "runs",
     "workspaces",

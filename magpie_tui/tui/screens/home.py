@@ -17,11 +17,12 @@ from magpie_tui.basics.text import printable
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.dialogs.choice import ChoiceList
 from magpie_tui.tui.format import STATE_STYLES
-from magpie_tui.tui.screens.base import PlaceScreen
+from magpie_tui.tui.screens.home_begin import HomeBegin
 from magpie_tui.tui.screens.home_lines import HomeLine, HomeState, home_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual.app import ComposeResult
 
@@ -46,7 +47,7 @@ def line_content(line: HomeLine, widths: Sequence[int], width: int) -> Content:
     used = 2
     if line.key.startswith("problem:"):
         return Content.assemble("  ", (words[0], "bold $warning"), " ", shorten_middle(words[1], width - 4))
-    if line.key.startswith("place:"):
+    if line.key.startswith(("place:", "begin:")):
         return Content.assemble("  ", (words[0], "bold"), f"  {words[1]:<12}", (words[2], "$quiet"))
     for index, word in enumerate(words):
         if index == len(words) - 1:
@@ -128,14 +129,29 @@ class HomeList(ChoiceList):
         self.action_open()
 
 
-class HomeScreen(PlaceScreen):
-    """The first screen."""
+class HomeScreen(HomeBegin):
+    """The first screen where there is no campaign, and the overview where there is one.
+
+    Args:
+        follows_campaigns: Make room for a campaign that is found below the root.
+    """
 
     PLACE = "campaign"
+    BINDINGS: ClassVar[list[Any]] = bindings_for("HomeScreen")
     HELP = (
         "Home shows what runs now, what ended last, the newest results, what is wrong with this machine, and where to "
-        "begin. Digits go to the places named in row 2, from everywhere."
+        "begin. Digits go to the places named in row 2, from everywhere.\n\n"
+        "A campaign is the whole loop in nine steps, kept in campaign.yaml. N begins one, I begins one with the "
+        "results that were found, S tries everything with a vector addition. Where a campaign lies in the directory, "
+        "or up to two levels below it, this place shows it instead."
     )
+
+    class CampaignsFound(Message):
+        """There are campaigns, the one changed last first."""
+
+        def __init__(self, found: Sequence[Path]) -> None:
+            super().__init__()
+            self.found = tuple(found)
 
     class WorkspacesRead(Message):
         """The workspaces were read, or could not be."""
@@ -145,8 +161,10 @@ class HomeScreen(PlaceScreen):
             self.workspaces = tuple(workspaces)
             self.failure = failure
 
-    def __init__(self) -> None:
+    def __init__(self, *, follows_campaigns: bool = True) -> None:
         super().__init__()
+        self._follows = follows_campaigns
+        self._campaign: Path | None = None
         self._workspaces: tuple[WorkspaceSummary, ...] | None = None
         self._workspaces_failure = ""
         self._over: frozenset[str] | None = None
@@ -160,7 +178,42 @@ class HomeScreen(PlaceScreen):
         self.magpie.runs_changed.subscribe(self, self._runs_changed)
         self.magpie.machine_changed.subscribe(self, self._machine_changed)
         self.call_after_refresh(self._read_workspaces)
+        self.call_after_refresh(self._look_for_campaigns)
         self._show()
+
+    def on_screen_resume(self) -> None:
+        """Make room for a campaign that was found while nobody looked."""
+        self._give_way()
+
+    @property
+    def known_workspaces(self) -> Sequence[WorkspaceSummary]:
+        """The workspaces, newest first, as far as they were read."""
+        return self._workspaces or ()
+
+    def _look_for_campaigns(self) -> None:
+        from magpie_tui.campaigns.find import find_campaigns
+
+        if self._follows:
+            root = self.magpie.root
+            self.run_worker(
+                lambda: self.post_message(self.CampaignsFound(find_campaigns(root))) and None,
+                thread=True,
+                group="campaigns",
+                exit_on_error=False,
+                name="look for campaigns",
+            )
+
+    @on(CampaignsFound)
+    def _take_campaigns(self, message: CampaignsFound) -> None:
+        if message.found:
+            self._campaign = message.found[0]
+            self._give_way()
+
+    def _give_way(self) -> None:
+        if self._campaign is not None and self.app.screen is self:
+            from magpie_tui.tui.screens.campaign_runs import open_campaign
+
+            open_campaign(self.magpie, self._campaign)
 
     def on_resize(self) -> None:
         """Lay the lines out again."""
@@ -174,6 +227,7 @@ class HomeScreen(PlaceScreen):
         """Read everything."""
         super().reload()
         self._read_workspaces()
+        self._look_for_campaigns()
 
     def _runs_changed(self, runs: tuple[Run, ...]) -> None:
         over = frozenset(run.id for run in runs if run.is_over)
@@ -202,6 +256,7 @@ class HomeScreen(PlaceScreen):
         self._workspaces = message.workspaces
         self._workspaces_failure = message.failure
         self._show()
+        self.refresh_bindings()
 
     def _show(self) -> None:
         failures = list(self.magpie.failures.values())
@@ -212,7 +267,10 @@ class HomeScreen(PlaceScreen):
             home_list.show(home_lines(state, self.magpie.services.now()), self.app.size.width)
 
     @on(HomeList.Opened)
-    def _open(self, event: HomeList.Opened) -> None:
+    async def _open(self, event: HomeList.Opened) -> None:
         kind, _, name = event.key.partition(":")
+        if kind == "begin":
+            await self.run_action(f"screen.{name}")
+            return
         places = {"run": "runs", "workspace": "workspaces", "problem": "machine", "place": name}
         self.magpie.open_in_place(places[kind], name if kind in ("run", "workspace") else None)

@@ -28,7 +28,8 @@ class HomeLine:
     """One line.
 
     Attributes:
-        key: Unique; ``run:<id>``, ``workspace:<path>``, ``place:<name>``, ``problem:<n>``, ``heading:<title>``.
+        key: Unique; ``run:<id>``, ``workspace:<path>``, ``place:<name>``, ``begin:<action>``, ``problem:<n>``,
+            ``heading:<title>``.
         words: The columns: state, kind, name, time, news; a heading and an explanation have one word.
         selectable: The cursor stops on it.
         heading: It is a heading.
@@ -144,8 +145,18 @@ _BEGIN = {
 }
 
 
+_CAMPAIGNS = (
+    ("new_campaign", "N", "Campaign", "begin one: the whole loop, or kernels only"),
+    ("adopt_found", "I", "Adopt", "begin one with the results found"),
+    ("smoke_run", "S", "Smoke run", "try everything with a vector addition, no GPU needed"),
+)
+
+
 def _begin_lines(state: HomeState) -> list[HomeLine]:
     lines = [_heading("Where to begin")]
+    for action, key, title, about in _CAMPAIGNS:
+        if action != "adopt_found" or any(item.status == "ok" for item in state.workspaces or ()):
+            lines.append(HomeLine(f"begin:{action}", (key, title, about)))
     if not state.runs and not state.workspaces and state.runs is not None and state.workspaces is not None:
         lines.append(_note("begin", "no run and no result is here yet: 7, then N, copies a config to start from"))
         wanted: tuple[str, ...] = ("configs", "machine")

@@ -336,7 +336,7 @@ class LaunchScreen(PlaceScreen):
         request = LaunchRequest(
             kind=self.mode,
             label=self._config.path.stem,
-            command=(*_program(), *self.form.words[1:]),
+            command=(*own_program(), *self.form.words[1:]),
             output_dir=self._output_dir(),
             cwd=Path.cwd(),
             env={**os.environ, "COLUMNS": "120", layout.COLOR_VARIABLE: "0"},
@@ -387,7 +387,7 @@ class LaunchScreen(PlaceScreen):
         app.run_worker(work, thread=True, group="act", exit_on_error=False, name=f"start {request.label}")
 
 
-def _program() -> tuple[str, ...]:
+def own_program() -> tuple[str, ...]:
     """Return the command of this program: the installed script, which does not look for modules where it is started."""
     script = Path(sys.argv[0]) if sys.argv else Path()
     if script.name == "magpie-tui" and script.is_file():

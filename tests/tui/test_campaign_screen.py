@@ -1,0 +1,129 @@
+"""A campaign as the first place: what it shows, what its keys do, and that it keeps up by itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import textual
+from textual.pilot import Pilot
+
+from magpie_tui.campaigns import edit
+from magpie_tui.campaigns.steps import BY_KEY
+from magpie_tui.tui.screens.campaign import CampaignScreen
+from magpie_tui.tui.screens.home import HomeScreen
+from tests.tui.campaign_world import (
+    at_fixed_times,
+    campaign_app,
+    campaign_screen,
+    here,
+    reread,
+    write_campaign,
+)
+from tests.tui.support import World, empty_world, screen_text, wait_ready, wait_until
+
+assert here
+PICTURES = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11) or not textual.__version__.startswith("8.2."),
+    reason="pictures are compared with the Python and Textual that they were drawn with (3.11, 8.2)",
+)
+SIZES = [(80, 24), (140, 40)]
+
+
+async def test_a_campaign_is_the_first_place_and_says_what_is_next(world: World, here: Path) -> None:
+    write_campaign(here)
+    app = campaign_app(world, here)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await campaign_screen(pilot)
+        text = screen_text(pilot)
+        assert screen.table.cursor_key == "candidates", "the cursor is on what comes next"
+        for words in ("output_throughput +3 %", "you left 14 h ago", "gain: none yet", "blocked by 6", "skipped"):
+            assert words in text, words
+        assert "magpie-tui: prove candidate o3 correct" in text
+        await pilot.press("k", "k")
+        await wait_until(pilot, lambda: "21.8" in screen_text(pilot), "the decision")
+        text = screen_text(pilot)
+        assert "assumed" in text and "1,029 tokens" in text and "+12.3 % at most" in text
+
+
+async def test_it_keeps_up_with_its_files_and_repaints_nothing_at_rest(world: World, here: Path) -> None:
+    campaign = write_campaign(here)
+    app = campaign_app(world, here)
+    async with app.run_test(size=(140, 40)) as pilot:
+        screen = await campaign_screen(pilot)
+        await wait_ready(pilot)
+        before = screen.reading
+        screen._look()
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert screen.reading is before, "nothing has changed, nothing is read"
+        source = here / "kernels" / "vector_add.cpp"
+        source.write_text(source.read_text() + "// another\n")
+        edit.add_note(campaign, BY_KEY["candidates"], "from another terminal")
+        screen._look()
+        await wait_until(pilot, lambda: "stale changed" in screen_text(pilot), "the stale step")
+        await wait_until(pilot, lambda: "from another terminal" in screen_text(pilot), "the note")
+
+
+async def test_a_damaged_file_is_said_and_the_next_good_one_is_shown(world: World, here: Path) -> None:
+    campaign = write_campaign(here)
+    good = campaign.path.read_text()
+    campaign.path.write_text("version: 1\nsteps: {nonsense: 1}\n")
+    app = campaign_app(world, here)
+    async with app.run_test(size=(100, 28)) as pilot:
+        await wait_until(pilot, lambda: "cannot be read" in screen_text(pilot), "the failure")
+        assert isinstance(app.screen, CampaignScreen)
+        campaign.path.write_text(good)
+        app.screen._look()
+        await wait_until(pilot, lambda: "Baseline kernel" in screen_text(pilot), "the steps")
+    assert reread(campaign).seen != campaign.seen, "until when somebody looked is written on leaving"
+
+
+async def test_a_campaign_two_levels_below_is_found_and_home_gives_way(here: Path) -> None:
+    edit.new_campaign(here / "a" / "b", template="kernels")
+    app = campaign_app(empty_world(), here)
+    async with app.run_test(size=(100, 28)) as pilot:
+        screen = await campaign_screen(pilot)
+        assert screen.directory == here / "a" / "b"
+        await pilot.press("b")
+        await wait_until(pilot, lambda: isinstance(app.screen, HomeScreen), "the overview")
+        await wait_ready(pilot)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: app.screen is screen, "the campaign again")
+
+
+def _picture(root: Path, state: str) -> World:
+    world = empty_world() if state == "empty" else World()
+    if state == "empty":
+        at_fixed_times(edit.new_campaign(root / "campaigns" / "one", template="full"))
+    else:
+        campaign = write_campaign(root)
+        if state == "error":
+            campaign.path.write_text("version: 1\nname: [\n")
+    return world
+
+
+@PICTURES
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", ["empty", "normal", "error"])
+def test_pictures(
+    snap_compare: Callable[..., bool], state: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    root = Path("/tmp/magpie-tui-pictures/qwen3-8b-decode")  # a path that is the same in every picture
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    monkeypatch.chdir(root)
+    app = campaign_app(_picture(root, state), root)
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        if state == "error":
+            await wait_until(pilot, lambda: "cannot be read" in screen_text(pilot), "the failure")
+        else:
+            await campaign_screen(pilot)
+        await wait_ready(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=prepare)
