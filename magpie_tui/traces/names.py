@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import re
 
+from magpie_tui.sources.plain import without_brackets
+
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]")
 _SUFFIX = re.compile(r"(?:\.kd|\.llvm\.\d+|\.intern\.\w+|\.cold)+\Z")
 _TRITON_SIGNATURE = re.compile(r"_(?:\d+(?:d|de|c|s))+(?:_\d+)*\Z")
@@ -27,7 +29,7 @@ def normalized(name: str) -> str:
     if text.startswith(("Memcpy", "Memset")):
         return text
     text = text.removeprefix("void ").replace("(anonymous namespace)::", "")
-    bare = _without_brackets(text)
+    bare = without_brackets(text)
     if "<" in text and re.search(r"elementwise|reduce|foreach|multi_tensor|scan|index", bare, re.IGNORECASE):
         functors = [found for found in _FUNCTOR.findall(text[len(bare) :]) if found not in _WRAPPERS]
         if functors:
@@ -39,17 +41,3 @@ def normalized(name: str) -> str:
     if inductor:
         return inductor[1]
     return _TILE.sub("*", _HASH.sub("", _TRITON_SIGNATURE.sub("", bare))) or name
-
-
-def _without_brackets(text: str) -> str:
-    """Cut everything between ``<>``, ``()`` and ``{}``; the operators ``<<`` and ``->`` stay out of C++ names."""
-    kept = []
-    depth = 0
-    for character in text:
-        if character in "<({":
-            depth += 1
-        elif character in ">)}":
-            depth = max(0, depth - 1)
-        elif depth == 0:
-            kept.append(character)
-    return "".join(kept).strip() or text
