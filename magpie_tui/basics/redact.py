@@ -70,7 +70,7 @@ def redact_text(text: str) -> str:
         quote = value["quote"] or ""
         parts.append(f"{text[done : match.end()]}{quote}{REDACTED}{quote}")
         done = value.end()
-    return _redact_values("".join(parts) + text[done:])
+    return redact_values("".join(parts) + text[done:])
 
 
 def known_secrets(value: object) -> frozenset[str]:
@@ -102,7 +102,8 @@ def without_known(value: object, secrets: frozenset[str]) -> object:
     return value
 
 
-def _redact_values(text: str) -> str:
+def redact_values(text: str) -> str:
+    """Replace only what is a secret by its form: known tokens and passwords in URLs; numbers and names stay."""
     return _SECRET_VALUE.sub(REDACTED, _URL_PASSWORD.sub(rf"\g<before>{REDACTED}", text))
 
 
@@ -128,7 +129,7 @@ def redact_command(arguments: Sequence[str]) -> tuple[str, ...]:
 def redact_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables sorted by name, secret values replaced."""
     return {
-        name: REDACTED if is_secret_name(name) and environment[name] else _redact_values(environment[name])
+        name: REDACTED if is_secret_name(name) and environment[name] else redact_values(environment[name])
         for name in sorted(environment)
     }
 
@@ -144,4 +145,4 @@ def redact_tree(value: object) -> object:
         if all(isinstance(item, str) for item in value):
             return list(redact_command([str(item) for item in value]))
         return [redact_tree(item) for item in value]
-    return _redact_values(value) if isinstance(value, str) else value
+    return redact_values(value) if isinstance(value, str) else value

@@ -6,10 +6,12 @@ the hash of what it was: so that the records inside still hold on another machin
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -17,7 +19,8 @@ from pathlib import Path, PurePosixPath
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.files import atomic_writer
 from magpie_tui.basics.json_strict import dumps, loads
-from magpie_tui.basics.redact import REDACTED, redact_text
+from magpie_tui.basics.redact import REDACTED, is_secret_name, redact_command, redact_text, redact_values
+from magpie_tui.campaigns.difference import config_sources
 from magpie_tui.campaigns.file import campaign_text, now_utc
 from magpie_tui.campaigns.inputs import counting_links
 from magpie_tui.campaigns.model import FILE_NAME, Campaign, Link, StepRecord
@@ -28,10 +31,10 @@ SCHEMA = "magpie-tui/bundle/1"
 MANIFEST_NAME = "manifest.json"
 LARGEST_FILE_BYTES = 64 * 1024 * 1024
 """Larger files (traces, mostly) stay out; the manifest says which."""
+LARGEST_TRACE_BYTES = 1024**3
 _LARGEST_UNPACKED_BYTES = 8 * 1024**3
-_TEXT_ENDINGS = frozenset(
-    {".json", ".jsonl", ".yaml", ".yml", ".txt", ".log", ".csv", ".md", ".html", ".py", ".cpp", ".hip", ".cu", ".h"}
-)
+_NUMBER_LINE = re.compile(r"[:=]\s*-?[0-9][0-9.eE+-]*,?\s*(#.*)?$")
+_USER = re.compile(r"(?P<place>/home/|/Users/)[^/\s\"':,]+")
 
 
 @dataclass(slots=True)
@@ -59,18 +62,51 @@ class Unpacked:
 
 
 def scrub(text: str) -> str:
-    """Take out secrets, the home directory and the user's name in paths."""
-    found = redact_text(text)
+    """Take secrets, the home directory and users' names in paths out of running text; a number stays as it is."""
+    lines = text.splitlines(keepends=True)
+    return _without_home("".join(line if _NUMBER_LINE.search(line) else redact_text(line) for line in lines))
+
+
+def _without_home(text: str) -> str:
     home = str(Path.home())
-    if len(home) > 1:
-        found = found.replace(home, "~")
-    for place in ("/home/", "/Users/"):
-        found = _without_users(found, place)
-    return found
+    found = text.replace(home, "~") if len(home) > 1 else text
+    return _USER.sub(rf"\g<place>{REDACTED}", found)
 
 
-def _without_users(text: str, place: str) -> str:
-    return re.sub(rf"{re.escape(place)}[^/\s\"':,]+", f"{place}{REDACTED}", text)
+def scrub_tree(value: object) -> object:
+    """Do the same to a JSON tree: texts and names are scrubbed, numbers stay."""
+    if isinstance(value, dict):
+        return {
+            _without_home(str(key)): REDACTED
+            if isinstance(item, str) and item and is_secret_name(str(key))
+            else scrub_tree(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        if value and all(isinstance(item, str) for item in value):
+            return [_without_home(item) for item in redact_command(value)]
+        return [scrub_tree(item) for item in value]
+    return scrub(value) if isinstance(value, str) else value
+
+
+def _scrub_file(name: str, text: str) -> str:
+    """Scrub a file by its form; what is no valid JSON is running text."""
+    try:
+        if name.endswith(".json"):
+            tree = loads(text)
+            clean = scrub_tree(tree)
+            return text if clean == tree else dumps(clean) + "\n"
+        if name.endswith(".jsonl"):
+            return "".join(_scrub_line(line) for line in text.splitlines(keepends=True))
+    except ValueError:
+        pass
+    return scrub(text)
+
+
+def _scrub_line(line: str) -> str:
+    row = loads(line)
+    clean = scrub_tree(row)
+    return line if clean == row else dumps(clean, indent=None) + "\n"
 
 
 def write_bundle(campaign: Campaign, path: Path, reports: Mapping[str, str]) -> dict[str, str]:
@@ -108,16 +144,29 @@ def write_bundle(campaign: Campaign, path: Path, reports: Mapping[str, str]) -> 
 
 
 def _put(content: _Content, name: str, data: bytes) -> None:
-    """Add a file, scrubbed where it is text."""
-    if Path(name).suffix.lower() in _TEXT_ENDINGS or b"\0" not in data[:4096]:
-        try:
-            clean = scrub(data.decode("utf-8")).encode()
-        except UnicodeDecodeError:
-            clean = data
-        if clean != data:
-            content.originals[name] = hashlib.sha256(data).hexdigest()
-        data = clean
-    content.files[name] = data
+    """Add a file, scrubbed; one that cannot be scrubbed stays out."""
+    try:
+        clean = _scrub_archive(data) if name.endswith(".json.gz") else _scrub_file(name, data.decode("utf-8")).encode()
+    except (UnicodeDecodeError, EOFError, OSError, zlib.error):
+        content.left_out[name] = "a binary file: paths and secrets in it could not be taken out"
+        return
+    if clean is None:
+        content.left_out[name] = f"unpacked it has more than {LARGEST_TRACE_BYTES} bytes"
+        return
+    if clean != data:
+        content.originals[name] = hashlib.sha256(data).hexdigest()
+    content.files[name] = clean
+
+
+def _scrub_archive(data: bytes) -> bytes | None:
+    """Scrub a packed trace; the bytes as they are where there is nothing to take out, None where it is too large."""
+    with gzip.open(io.BytesIO(data)) as file:
+        raw = file.read(LARGEST_TRACE_BYTES + 1)
+    if len(raw) > LARGEST_TRACE_BYTES:
+        return None
+    text = raw.decode("utf-8")
+    clean = _without_home(redact_values(text))
+    return data if clean == text else gzip.compress(clean.encode(), mtime=0)
 
 
 def _moved(campaign: Campaign, content: _Content) -> Campaign:
@@ -130,11 +179,20 @@ def _moved(campaign: Campaign, content: _Content) -> Campaign:
         inside = f"kernels/{path.relative_to(campaign.directory / 'kernels')}"
         if inside not in content.files:
             _read(content, path, inside)
+    for number, source in enumerate(_sources(campaign)):
+        _read(content, source, f"sources/{number}/{source.name}")
     steps: dict[str, StepRecord] = {}
     for key, record in campaign.steps.items():
-        links = tuple(_workspace(content, link, campaign) for link in counting_links(record.links))
+        links = tuple(_workspace(content, key, link, campaign) for link in counting_links(record.links))
         steps[key] = replace(record, links=links)
     return replace(campaign, output_dir=campaign.directory / "results", files=files, candidates=candidates, steps=steps)
+
+
+def _sources(campaign: Campaign) -> list[Path]:
+    """Sources that the configs name and that lie elsewhere: the original of the kernel, mostly."""
+    configs = [*campaign.files.values(), *campaign.candidates.values()]
+    found = dict.fromkeys(source for config in configs for source in config_sources(config))
+    return [source for source in found if not source.is_relative_to(campaign.directory / "kernels")]
 
 
 def _file(content: _Content, path: Path, place: str, campaign: Campaign) -> Path:
@@ -144,9 +202,8 @@ def _file(content: _Content, path: Path, place: str, campaign: Campaign) -> Path
     return campaign.directory / inside
 
 
-def _workspace(content: _Content, link: Link, campaign: Campaign) -> Link:
-    step = f"results/{link.label}" if link.label else "results"
-    inside = f"{step}/{link.path.name}"
+def _workspace(content: _Content, step: str, link: Link, campaign: Campaign) -> Link:
+    inside = f"results/{step}{f'-{link.label}' if link.label else ''}/{link.path.name}"
     if not link.path.is_dir():
         content.left_out[inside] = "the workspace is not there any more"
     for path in _below(link.path):

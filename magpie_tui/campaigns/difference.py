@@ -39,18 +39,32 @@ def _lines(path: Path) -> list[str]:
 
 
 def _sources(path: Path) -> tuple[Path, ...]:
-    """Sources that a config names, also while a person has gaps of it to fill in."""
     config = check_file(path).config
     if not isinstance(config, KernelConfig):
         raise UserInputError("this is no kernel config", path=path)
     return tuple(source for entry in config.kernels for source in entry.source_files)
 
 
-def changed_lines(campaign: Campaign, label: str) -> tuple[int, int]:
-    """Return how many lines a candidate adds and removes, in its config and its sources together.
+def config_sources(path: Path) -> tuple[Path, ...]:
+    """Return the sources that a kernel config names, also while gaps of it are to be filled; none for other files."""
+    try:
+        return _sources(path)
+    except UserInputError:
+        return ()
+
+
+def changed_lines(campaign: Campaign, label: str) -> tuple[int, int, str]:
+    """Return how many lines a candidate adds and removes, and whether they are of its ``source`` or its ``config``.
 
     Raises:
         UserInputError: As ``candidate_difference``.
     """
+    base, candidate = campaign.files.get("analyze"), campaign.candidates.get(label)
+    if base is None or candidate is None:
+        raise UserInputError("there is no such candidate, or no baseline kernel", path=campaign.path)
+    before, after = _sources(base), _sources(candidate)
+    if before != after:
+        found = compare_sources(before, after)
+        return found.added, found.removed, "source"
     lines = [line for line in candidate_difference(campaign, label) if not line.startswith(("+++", "---"))]
-    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines), "config"

@@ -32,12 +32,12 @@ def record_checks(workspace: Path, originals: Originals) -> Iterator[Check]:
 
 def _effective_config(workspace: Path, record: Mapping[str, object], originals: Originals) -> Check:
     key = "effective_config_sha256"
-    if workspace / RECORD_NAME in originals.digests:
-        return cannot(RECORD_NAME, key, "paths or secrets were taken out of this copy")
     computed = config_sha256(as_mapping(record.get("effective_config")))
     stated = record.get(key)
     if stated == computed:
         return Check(RECORD_NAME, key, CheckState.OK)
+    if workspace / RECORD_NAME in originals.digests:
+        return cannot(RECORD_NAME, key, "paths or secrets were taken out of this copy")
     return Check(RECORD_NAME, key, CheckState.DIFFERS, stated, computed)
 
 

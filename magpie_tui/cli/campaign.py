@@ -12,7 +12,7 @@ import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
 from magpie_tui.basics.text import printable
-from magpie_tui.cli import campaign_config
+from magpie_tui.cli import campaign_config, campaign_report
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write, write_json
 
@@ -28,6 +28,7 @@ StepName = Annotated[str, typer.Argument(metavar="STEP", help="Its number or wor
 app = group_app("Walk the nine steps from a baseline to a judged gain.")
 app.command("config", cls=Command)(campaign_config.config)
 app.command("diff", cls=Command)(campaign_config.diff)
+app.command("report", cls=Command)(campaign_report.report)
 
 
 @app.command("new", cls=Command)
@@ -303,11 +304,15 @@ def _changed_lines(campaign: Campaign) -> Iterator[str]:
 
     for label in campaign.candidates:
         try:
-            added, removed = changed_lines(campaign, label)
+            added, removed, what = changed_lines(campaign, label)
         except MagpieTuiError as error:
             yield f"candidate {printable(label)}: its difference is not known: {printable(error.message)}"
             continue
-        told = f"+{added} -{removed} lines against the baseline" if added or removed else "the same as the baseline"
+        told = (
+            f"+{added} -{removed} lines of {what} against the baseline"
+            if added or removed
+            else "the same as the baseline"
+        )
         yield f"candidate {printable(label)}: {told}  (magpie-tui campaign diff {printable(str(campaign.directory))})"
 
 

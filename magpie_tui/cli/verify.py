@@ -44,7 +44,7 @@ def verify(
             write(line)
     if found.differing:
         raise AnswerIsNoError(
-            f"{plural(len(found.differing), 'stated value')} differs from the raw data: {_place(found.differing[0])}"
+            f"{plural(len(found.differing), 'stated value')} not as the raw data say: {_place(found.differing[0])}"
         )
     if not any(check.state.value == "ok" for check in found.checks):
         raise AnswerIsNoError("nothing could be verified", path=path)
