@@ -1,0 +1,117 @@
+"""From a trace to a kernel's files: shapes and test found, gaps marked, originals untouched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
+from magpie_tui.campaigns import edit
+from magpie_tui.campaigns.choosing import ChoiceRequest
+from magpie_tui.campaigns.configure import Configured, ConfigureRequest, configure
+from magpie_tui.campaigns.difference import candidate_difference, changed_lines
+from magpie_tui.campaigns.report import report_blocks
+from magpie_tui.campaigns.report_blocks import to_html, to_markdown
+from magpie_tui.campaigns.report_facts import gather_facts
+from magpie_tui.campaigns.report_pr import pull_request_blocks
+from magpie_tui.campaigns.state import view_campaign
+from magpie_tui.campaigns.verify import verify
+from magpie_tui.configs.check import check_file
+from magpie_tui.traces.each import Reading
+from tests.conftest import PROJECT_ROOT
+
+TRACE = PROJECT_ROOT / "examples" / "traces" / "h200_eager_rank-0.pt.trace.json.gz"
+SOURCE = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rms_norm_kernel(x, out, n: tl.constexpr):
+    pass
+
+
+def rms_norm(x):
+    rms_norm_kernel[(1,)](x, x, 4)
+    return x
+"""
+TEST = """\
+def ref_rms_norm(x):
+    return x
+
+
+def test_rms_norm():
+    assert ref_rms_norm("rms_norm_kernel rms_norm")
+"""
+
+
+def checkout(root: Path, *, passes: bool = True) -> Path:
+    (root / "lib").mkdir(parents=True)
+    (root / "tests").mkdir()
+    (root / "lib" / "rms_norm.py").write_text(SOURCE)
+    (root / "tests" / "test_rms_norm.py").write_text(TEST if passes else TEST.replace("assert ", "assert not "))
+    return root
+
+
+def configured(
+    tmp_path: Path, kernel: str = "rms_norm_kernel", *, seconds: float = 0, force: bool = False
+) -> Configured:
+    directory = tmp_path / "one"
+    campaign = edit.load_campaign(directory) if directory.exists() else edit.new_campaign(directory, template="full")
+    root = tmp_path / "repo" if (tmp_path / "repo").exists() else checkout(tmp_path / "repo")
+    request = ConfigureRequest(kernel, TRACE, ChoiceRequest(repos=(root,)), seconds, force)
+    return configure(campaign, request, Reading())
+
+
+def test_files_are_written_and_only_gaps_are_reported(tmp_path: Path) -> None:
+    found = configured(tmp_path, seconds=120)
+    files = found.files
+    assert found.test.word == "passed", found.test
+    assert files.copy.read_text() == SOURCE == files.source.read_text()
+    for path in (files.analyze, files.candidate, files.compare):
+        problems = check_file(path).problems
+        assert {problem.code for problem in problems} == {"to-fill-in"}, problems
+    assert len(check_file(files.compare).problems) == len(found.files.gaps) == 2
+    text = files.analyze.read_text()
+    assert "# TODO by a person: the shapes that matter" in text
+    assert f'reference: "{tmp_path}/repo/tests/test_rms_norm.py:ref_rms_norm"' in text
+    assert 'kernel_name: "rms_norm"' in text
+    filled = text.replace(text.partition("shapes: ")[2].splitlines()[0], "[{tensors: [[4, 8]], dtypes: [float32]}]")
+    files.analyze.write_text(filled)
+    assert check_file(files.analyze).problems == ()
+
+
+def test_the_decision_is_written_down_verified_and_reported(tmp_path: Path) -> None:
+    campaign = configured(tmp_path).campaign
+    decision = campaign.step("kernels").decision or {}
+    assert decision["kernel"] == "rms_norm_kernel"
+    assert decision["share_pct"] == 6.622
+    assert set(campaign.files) == {"analyze", "compare"}
+    assert changed_lines(campaign, "a") == (0, 0, "source")
+    copy = campaign.directory / "kernels" / "rms_norm_kernel" / "candidate_a" / "rms_norm.py"
+    copy.write_text(copy.read_text() + "# faster\n")
+    assert changed_lines(campaign, "a") == (1, 0, "source")
+    assert "+# faster" in candidate_difference(campaign, "a")
+    assert verify(campaign.directory).differing == ()
+    campaign.path.write_text(campaign.path.read_text().replace("share_pct: 6.622", "share_pct: 6.632"))
+    (wrong,) = verify(campaign.directory).differing
+    assert wrong.key == "steps.kernels.decision.share_pct"
+    facts = gather_facts(campaign, view_campaign(campaign))
+    page, text = to_html(report_blocks(facts), "one"), to_markdown(report_blocks(facts))
+    assert "<script" not in page and "http://www.w3.org/2000/svg" not in page.replace("xmlns=", "")
+    for part in ("Assumed, not measured", "Not verified", "6.632", "step 9 has not been run", "magpie-tui verify"):
+        assert part in text
+    assert "rms_norm_kernel" in to_markdown(pull_request_blocks(facts))
+
+
+def test_nothing_is_overwritten_and_a_failing_test_is_told(tmp_path: Path) -> None:
+    checkout(tmp_path / "repo", passes=False)
+    assert configured(tmp_path, seconds=120).test.word == "failed"
+    with pytest.raises(UserInputError, match="there already"):
+        configured(tmp_path)
+    assert configured(tmp_path, force=True).test.word == "not run"
+    with pytest.raises(UserInputError, match="no kernel of stage"):
+        configured(tmp_path, "no_such_kernel")
+    with pytest.raises(AnswerIsNoError, match="source of this kernel was not found"):
+        configured(tmp_path, "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_NNT")
