@@ -17,6 +17,9 @@ _KERNEL_STEPS = frozenset({"kernels", "analyze", "candidates", "compare", "integ
 """Steps that are about one kernel: they say where its source and its test lie."""
 _ASSUMED_KEYS = ("assumed", "assumptions")
 _WORTH_KEYS = ("worth", "gain")
+_SOURCE_KEYS = ("source", "confidence")
+_TEST_KEYS = ("test", "existing_test")
+_DECIDED_KEYS = ("kernel", "against", "kind", "what")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class StepDetail:
     """One step as lines of words; an empty tuple or text means that there is nothing to say.
 
     Attributes:
-        measured: Headlines of the workspaces that count, and decisions.
+        measured: Headlines of the workspaces that count, and what was measured about the kernel that was chosen.
+        decided: What a person decided.
         assumed: What nobody measured here and the campaign rests on.
         worth: What the whole would gain at best, and where that is from.
         source: Files of the kernel.
@@ -34,6 +38,7 @@ class StepDetail:
     """
 
     measured: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     worth: str = ""
     source: tuple[str, ...] = ()
@@ -48,9 +53,12 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
     decision = campaign.step(view.key).decision or {}
     about_kernel = view.key in _KERNEL_STEPS
     source, test = _kernel_files(campaign) if about_kernel else ((), ())
+    if view.key == "kernels":
+        source, test = _found(decision, _SOURCE_KEYS) or source, _found(decision, _TEST_KEYS) or test
     text, command, who = _next(view)
     return StepDetail(
-        measured=(*_measured(view), *_decided(decision)),
+        measured=(*_measured(view), *_told(decision, measured=True)),
+        decided=_told(decision, measured=False),
         assumed=(*_listed(decision, _ASSUMED_KEYS), *_adopted(view)),
         worth=_worth(campaign) if about_kernel else "",
         source=source,
@@ -82,9 +90,18 @@ def _measured(view: StepView) -> list[str]:
     return found
 
 
-def _decided(decision: Mapping[str, object]) -> list[str]:
-    hidden = {*_ASSUMED_KEYS, *_WORTH_KEYS}
-    return [f"{key}: {_words(value)}" for key, value in decision.items() if key not in hidden]
+def _told(decision: Mapping[str, object], *, measured: bool) -> tuple[str, ...]:
+    """What a decision says, one part of it: values that were measured, or what was chosen."""
+    elsewhere = {*_ASSUMED_KEYS, *_WORTH_KEYS, *_SOURCE_KEYS, *_TEST_KEYS}
+    chosen = [key for key in decision if key not in elsewhere and (key in _DECIDED_KEYS) is not measured]
+    if measured:
+        return ("; ".join(f"{key} {_words(decision[key])}" for key in chosen),) if chosen else ()
+    return tuple(f"{key}: {_words(decision[key])}" for key in chosen)
+
+
+def _found(decision: Mapping[str, object], keys: Sequence[str]) -> tuple[str, ...]:
+    values = [_words(decision[key]) for key in keys if decision.get(key) is not None]
+    return ("   ".join(values),) if values else ()
 
 
 def _words(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +47,7 @@ def source(
     """
     from magpie_tui.sources.find import SourceFinder
     from magpie_tui.sources.repositories import gather
+    from magpie_tui.sources.text import report_lines
 
     wanted = [name for name in _names(names) if name.strip()]
     if not wanted:
@@ -86,36 +86,6 @@ def _progress() -> Callable[[Repository, int, int], None] | None:
         sys.stderr.flush()
 
     return show
-
-
-def report_lines(report: SourceReport) -> Iterator[str]:
-    """One kernel as lines of text."""
-    from magpie_tui.sources.families import FAMILIES
-
-    facts, found, test = report.facts, report.source, report.test
-    yield printable(facts.plain)
-    yield f"  family      {FAMILIES[facts.family].library}"
-    yield f"  category    {facts.category}"
-    yield f"  function    {printable(facts.function)}"
-    if facts.facts:
-        yield "  facts       " + printable("; ".join(f"{key} {value}" for key, value in facts.facts.items()))
-    if found is None:
-        yield f"  source      none: {printable(report.reason or '')}"
-    else:
-        place = str(found.file) if found.file else f"{found.repository}: {found.path}"
-        yield f"  source      {printable(place)}" + (f":{found.line}" if found.line else "")
-        yield f"  confidence  {found.confidence}: {printable('; '.join(found.reasons))}"
-        if found.url:
-            yield f"  public      {found.url}"
-        for loser in found.losers:
-            yield f"  not taken   {printable(loser.place)}: {printable(loser.reason)}"
-    if test is not None:
-        yield f"  test        {printable(str(test.file))}: {printable(test.reason)}"
-        yield f"  run it      {printable(shlex.join(test.command))}"
-        if test.baseline:
-            yield f"  reference   {test.baseline} ({test.baseline_kind})"
-    if report.triton is not None:
-        yield f"  Triton kin  {printable(str(report.triton.file))}:{report.triton.line} {report.triton.symbol}"
 
 
 def report_json(report: SourceReport) -> dict[str, object]:

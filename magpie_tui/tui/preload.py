@@ -23,6 +23,7 @@ BELOW_PLACES = (
     f"{_DIALOGS}.confirm",
     f"{_DIALOGS}.error",
     f"{_DIALOGS}.viewer",
+    f"{_DIALOGS}.source",
     f"{_SCREENS}.unbuilt",
     f"{_SCREENS}.campaign",
     f"{_SCREENS}.run_detail",

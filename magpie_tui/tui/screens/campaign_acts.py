@@ -22,6 +22,7 @@ from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.campaign_lines import command_line
 from magpie_tui.tui.screens.campaign_runs import next_request, open_campaign, start_run
 from magpie_tui.tui.screens.configs_base import shown_path
+from magpie_tui.tui.screens.kernel_config import config_words, confirm_config
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
 
 if TYPE_CHECKING:
@@ -171,6 +172,9 @@ class CampaignActs(PlaceScreen):
         assert action is not None
         option = action.command[4] if action.command[1:3] == ("campaign", "set") and len(action.command) > 5 else ""
         title = f"{view.number} {view.title}: {action.text}"
+        if action.command[1:3] == ("campaign", "config"):
+            confirm_config(self.magpie, self.directory, config_words(self.directory, None, None, None))
+            return
         if not option:
             lines = [action.text, "", f"$ {command_line(action.command)}", "", "A person has to do this; y copies it."]
             self.app.push_screen(TextDialog(f"{view.number} {view.title}", lines))

@@ -137,6 +137,7 @@ def detail_lines(view: StepView, detail: StepDetail, width: int, now: datetime, 
     following = list(_next(detail, width))
     facts = [
         *_named("measured", detail.measured, width),
+        *_named("decided", detail.decided, width),
         *_named("assumed", detail.assumed, width, "$warning"),
         *_named("worth", [detail.worth] if detail.worth else [], width),
     ]

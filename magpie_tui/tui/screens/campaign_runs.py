@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.campaigns.file import load_campaign
 from magpie_tui.campaigns.model import Campaign, StepView
 from magpie_tui.campaigns.state import step_directory
 from magpie_tui.campaigns.steps import BY_KEY
@@ -32,9 +33,23 @@ def next_request(campaign: Campaign, view: StepView, *, all_steps: bool = False)
         output_dir = campaign.output_dir
     else:
         output_dir = step_directory(campaign, step, _label(campaign, view))
+    return _request(campaign.name if all_steps else f"{campaign.name} {view.number} {view.key}", words, output_dir)
+
+
+def command_request(directory: Path, words: tuple[str, ...], what: str) -> LaunchRequest:
+    """Return the run of another command of a campaign: its state and logs lie with those of the steps.
+
+    Raises:
+        UserInputError: The campaign cannot be read.
+    """
+    campaign = load_campaign(directory)
+    return _request(f"{campaign.name} {what}", words, campaign.output_dir)
+
+
+def _request(label: str, words: tuple[str, ...], output_dir: Path) -> LaunchRequest:
     return LaunchRequest(
         kind=KIND,
-        label=campaign.name if all_steps else f"{campaign.name} {view.number} {view.key}",
+        label=label,
         command=(*own_program(), *words),
         output_dir=output_dir,
         cwd=Path.cwd(),

@@ -103,6 +103,8 @@ class TraceActs(PlaceScreen):
             return "only the ranking of kernels and the roofline have that"
         if action == "follow_row" and (choice.pane not in ("kernels", "roofline") or self.current_place() is None):
             return "put the cursor on a row of the roofline or of the kernels"
+        if action in ("show_source", "prepare_config") and self._kernel() is None:
+            return "put the cursor on a row of the roofline or of the kernels"
         if action in ("choose_ceilings", "export_tuning_list") and choice.pane != "roofline":
             return "only the roofline has that"
         if action == "export_tuning_list" and self.prepared is None:
@@ -220,6 +222,41 @@ class TraceActs(PlaceScreen):
         self.panes.show(choice.pane)
         self.panes.focus_pane()
         self.choose(choice)
+
+    def _kernel(self) -> tuple[str, tuple[str, ...]] | None:
+        """Return the kernel that the row under the cursor spends most time in, and the names around it."""
+        place, prepared = self.current_place(), self.prepared
+        if place is None or prepared is None:
+            return None
+        name = listing_name(self.choice)
+        if self.choice.pane == "roofline":
+            row = prepared.rooflines[name][place]
+            return (row.kernels[0].name, (row.name,)) if row.kernels else None
+        if self.choice.pane != "kernels":
+            return None
+        key = prepared.listings[name].rows[place].key
+        if isinstance(prepared.report, KernelReport) and name != "exact":
+            for kernel in prepared.report.ranking.kernels:
+                if kernel.name == key and kernel.variants:
+                    return kernel.variants[0].name, ()
+        return key, ()
+
+    def action_show_source(self) -> None:
+        """Search for the source of the kernel under the cursor."""
+        from magpie_tui.tui.dialogs.source import SourceDialog
+
+        found = self._kernel()
+        if found is not None:
+            self.app.push_screen(SourceDialog(found[0], found[1], self.action_prepare_config))
+
+    def action_prepare_config(self) -> None:
+        """Show the command that takes the kernel into the campaign, and start it after asking."""
+        from magpie_tui.tui.screens.kernel_config import ask_for_config
+
+        found = self._kernel()
+        if found is not None:
+            stage = None if self.choice.stage is None else self.choice.stage.value
+            ask_for_config(self.magpie, found[0], self.choice.root, stage)
 
     def action_choose_ceilings(self) -> None:
         """Ask for the ceilings that the rows are compared with."""
