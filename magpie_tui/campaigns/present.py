@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.campaigns.difference import changed_lines
 from magpie_tui.campaigns.model import Campaign, StepView
 
 
@@ -21,8 +23,17 @@ def campaign_json(campaign: Campaign, views: Sequence[StepView]) -> dict[str, ob
         else {"metric": goal.metric, "gain_pct": goal.gain_pct, "guards": list(goal.guards)},
         "files": dict(campaign.files),
         "candidates": dict(campaign.candidates),
+        "changes": {label: _changes(campaign, label) for label in campaign.candidates},
         "steps": [step_json(view) for view in views],
     }
+
+
+def _changes(campaign: Campaign, label: str) -> dict[str, object] | None:
+    try:
+        added, removed, what = changed_lines(campaign, label)
+    except MagpieTuiError:
+        return None
+    return {"added": added, "removed": removed, "of": what}
 
 
 def step_json(view: StepView) -> dict[str, object]:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from magpie_tui.basics.json_strict import dumps
 from magpie_tui.campaigns.recommend import Recommendation, dominant_stage, gain_of, recommend
 from magpie_tui.campaigns.recommend_text import recommendation_json, recommendation_lines
 from magpie_tui.sources.facts import facts_of
 from magpie_tui.sources.model import Repository, SourceMatch, SourceReport, TestMatch
 from magpie_tui.traces.roofline.rows import Bound, RooflineKernel, RooflineRow, RooflineStage
+from tests.cli.kernel_helpers import follow_schema
 
 
 def row(
@@ -154,4 +156,5 @@ def test_json_keeps_measured_and_assumed_apart() -> None:
     recommended = value["recommended"]
     assert isinstance(recommended, dict)
     assert set(recommended) == {"measured", "source", "end_to_end_gain_pct", "assumptions"}
-    json.dumps(value, default=str)
+    whole = json.loads(dumps({"schema": "magpie-tui/recommend/1", "trace": Path("/t.json"), **value}))
+    follow_schema(whole, "recommend")

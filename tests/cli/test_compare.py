@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from magpie_tui.campaigns.verify import verify
 from magpie_tui.cli.compare import exit_code
 from magpie_tui.kernels.verifying import recompute
 from magpie_tui.workspaces.reports import CompareReport
@@ -83,8 +84,17 @@ def test_only_correct_kernels_are_timed_and_ranked(tmp_path: Path) -> None:
     computed = recompute(done.workspace)
     assert {item.name for item in computed} >= {"winner", "fast: verdict", "fast: ratio_low", "base: median_us"}
     assert all(item.agrees for item in computed), [item for item in computed if not item.agrees]
-    path = done.workspace / "samples.jsonl"
-    path.write_text(path.read_text().replace('"arm": 1,', '"arm": 0,', 40))
+    verified = verify(done.workspace)
+    assert verified.differing == ()
+    report_path, path = done.workspace / "compare_report.json", done.workspace / "samples.jsonl"
+    stated = report_path.read_text()
+    median = next(item.stated for item in computed if item.name == "fast: median_us")
+    report_path.write_text(stated.replace(str(median), str(median * 1.5)))
+    named = {check.key for check in verify(done.workspace).differing}
+    assert "fast: median_us" in named and any(key.startswith("sha256") for key in named), named
+    report_path.write_text(stated)
+    path.write_text(path.read_text().replace('"repeats": ', '"repeats": 1'))
+    assert any(check.file == "samples.jsonl" for check in verify(done.workspace).differing)
     assert not all(item.agrees for item in recompute(done.workspace)), "rows that were changed are noticed"
 
 

@@ -1,0 +1,56 @@
+"""``verify``, ``campaign config|diff|report|show`` as processes: exit statuses and JSON that follows its schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from magpie_tui.campaigns import edit
+from magpie_tui.campaigns.steps import BY_KEY
+from tests.campaigns.test_configure import TRACE, checkout
+from tests.cli.kernel_helpers import follow_schema, magpie
+
+
+def test_a_campaign_from_its_kernel_to_a_verified_bundle(tmp_path: Path) -> None:
+    edit.new_campaign(tmp_path / "one", template="full")
+    checkout(tmp_path / "repo")
+    done = magpie(
+        *("campaign", "config", "one", "--kernel", "rms_norm_kernel", "--repos", "repo", "--trace", TRACE),
+        *("--test-seconds", "0", "--json"),
+        cwd=tmp_path,
+    )
+    assert done.status == 0, done.stderr
+    follow_schema(json.loads(done.stdout), "campaign_config")
+    shown = json.loads(magpie("campaign", "show", "one", "--json", cwd=tmp_path).stdout)
+    follow_schema(shown, "campaign")
+    assert shown["changes"] == {"a": {"added": 0, "removed": 0, "of": "source"}}
+    assert '+  id: "candidate_a"' in magpie("campaign", "diff", "one", "a", cwd=tmp_path).stdout
+    report = magpie(
+        "campaign", "report", "one", "--format", "html", "-o", "r.html", "--bundle", "b.tar.gz", cwd=tmp_path
+    )
+    assert report.status == 0, report.stderr
+    assert "1 ok, 0 differs" in (tmp_path / "r.html").read_text()
+    checked = magpie("verify", "b.tar.gz", "--json", cwd=tmp_path)
+    assert checked.status == 0, checked.stdout
+    follow_schema(json.loads(checked.stdout), "verify")
+
+
+def test_what_differs_ends_with_one(tmp_path: Path) -> None:
+    campaign = edit.new_campaign(tmp_path / "one", template="full")
+    decision = {"kernel": "rms_norm_kernel", "share_pct": 9.0, "stage": "decode", "trace": str(TRACE)}
+    edit.decide(campaign, BY_KEY["kernels"], decision)
+    done = magpie("verify", "one", cwd=tmp_path)
+    assert done.status == 1
+    assert "DIFFERS  campaign.yaml  steps.kernels.decision.share_pct: stated 9.0, recomputed 6.62" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("nowhere", "nothing is there"), (".", "no workspace"), ("x.gz", "bundle")]
+)
+def test_wrong_input(tmp_path: Path, path: str, words: str) -> None:
+    (tmp_path / "x.gz").write_text("no archive")
+    done = magpie("verify", path, cwd=tmp_path)
+    assert done.status == 2
+    assert words in done.stderr
