@@ -38,13 +38,16 @@ from magpie_tui.workspaces.names import WorkspaceKind, parse_workspace_name, rep
 from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport
 from magpie_tui.workspaces.tables import GapTable, Table, read_gap_csv
 from magpie_tui.workspaces.tracelens import TraceLensFile, find_tracelens_files
-from magpie_tui.workspaces.values import mapping_or_none
+from magpie_tui.workspaces.values import as_list, as_mapping, mapping_or_none
 
 if TYPE_CHECKING:
     import pandas
 
 _MOST_FILES = 100_000
 _CLIENT_RESULTS = ("inferencex_result.json", "inferencemax_result.json")
+
+
+_METRIC_COLUMNS = ("metric", "state", "baseline", "optimized", "unit", "ratio", "ratio_low", "ratio_high", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +110,13 @@ class WorkspaceDetail:
         return next((item for item in self.damaged if item.path.name in names), None)
 
     def table(self) -> Table:
-        """Return the main table: kernels, figures of a benchmark (of its client when the report is gone), or files."""
+        """Return the main table: kernels, figures of a benchmark (of its client when the report is gone), an
+        experiment's metrics, or files.
+        """
         if self.report is not None:
             return report_table(self.report)
+        if self.verdict is not None:
+            return Table("metrics", _METRIC_COLUMNS, tuple(_metric_rows(self.verdict)))
         if self.client_throughput is not None or self.client_latency is not None:
             return BenchmarkReport(None, throughput=self.client_throughput, latency=self.client_latency).table()
         return Table("files", ("name", "size_bytes", "files"), tuple(_artifact_rows(self.artifacts)))
@@ -360,3 +367,12 @@ def _report_of_any_kind(path: Path) -> Report | Damaged:
         return BenchmarkReport.from_json(value)
     except DamagedReportError as error:
         return Damaged(path, error.message)
+
+
+def _metric_rows(verdict: Mapping[str, object]) -> Iterator[tuple[object, ...]]:
+    """The metrics of an experiment, the primary one first; ``ratio`` above 1 is better (shares: a difference)."""
+    for item in (verdict.get("primary"), *as_list(verdict.get("guards"))):
+        outcome = as_mapping(item)
+        interval = as_mapping(outcome.get("interval"))
+        own = [outcome.get(key) for key in ("metric", "state", "baseline", "optimized", "unit")]
+        yield (*own, interval.get("point"), interval.get("low"), interval.get("high"), outcome.get("reason"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import magpie_tui
+from tests.conftest import PROJECT_ROOT
 from tests.workspaces.samples import our_benchmark, our_compare
 
 
@@ -22,6 +24,17 @@ def test_tables_become_data_frames(tmp_path: Path) -> None:
     assert set(figures[figures["metric"] == "ttft"]["statistic"]) == {"mean", "median", "p99", "std"}
 
 
+def test_an_experiment_is_a_table_of_metrics(tmp_path: Path) -> None:
+    workspace = tmp_path / "experiment_20260901_101500"
+    workspace.mkdir()
+    interval = {"point": 1.03, "low": 1.01, "high": 1.05}
+    primary = {"metric": "output_throughput", "state": "ok", "baseline": 100.0, "optimized": 103.0, "unit": "tok/s"}
+    verdict = {"verdict": {"word": "improved"}, "primary": {**primary, "interval": interval}, "guards": []}
+    (workspace / "verdict.json").write_text(json.dumps(verdict))
+    frame = magpie_tui.load_workspace(workspace).to_pandas()
+    assert frame.loc[0, ["metric", "ratio", "ratio_low"]].tolist() == ["output_throughput", 1.03, 1.01]
+
+
 def test_pandas_is_imported_on_first_use_only() -> None:
     code = (
         "import sys, magpie_tui\n"
@@ -31,3 +44,9 @@ def test_pandas_is_imported_on_first_use_only() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_example_notebook_runs() -> None:
+    example = PROJECT_ROOT / "examples" / "notebook" / "look_around.py"
+    done = subprocess.run([sys.executable, str(example)], check=True, capture_output=True, text=True)
+    assert "of the operators' device time has a performance model" in done.stdout
