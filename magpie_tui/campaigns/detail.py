@@ -35,6 +35,7 @@ class StepDetail:
         test: The command that guards it.
         command: Words of the command that does it.
         who: ``a person`` or ``magpie-tui``; empty where nothing is to be done.
+        more: Commands that do more with its result, each with a word for it.
     """
 
     measured: tuple[str, ...] = ()
@@ -46,6 +47,7 @@ class StepDetail:
     next: str = ""
     command: tuple[str, ...] = ()
     who: str = ""
+    more: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
@@ -66,7 +68,18 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
         next=text,
         command=command,
         who=who,
+        more=_more(campaign, view),
     )
+
+
+def _more(campaign: Campaign, view: StepView) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What recomputes the numbers of a step's result, and what tells the campaign to others."""
+    found: list[tuple[str, tuple[str, ...]]] = [
+        ("verify", ("magpie-tui", "verify", str(link.path))) for link in view.workspaces
+    ]
+    if view.key in ("compare", "judge") and view.workspaces:
+        found.append(("report", ("magpie-tui", "campaign", "report", str(campaign.directory))))
+    return tuple(found)
 
 
 def _next(view: StepView) -> tuple[str, tuple[str, ...], str]:

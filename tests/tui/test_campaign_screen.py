@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from textual.pilot import Pilot
 
 from magpie_tui.campaigns import edit
 from magpie_tui.campaigns.steps import BY_KEY
+from magpie_tui.runs.model import RunState
 from magpie_tui.tui.screens.campaign import CampaignScreen
 from magpie_tui.tui.screens.home import HomeScreen
 from tests.tui.campaign_world import (
@@ -22,7 +24,7 @@ from tests.tui.campaign_world import (
     reread,
     write_campaign,
 )
-from tests.tui.support import World, empty_world, screen_text, wait_ready, wait_until
+from tests.tui.support import World, empty_world, make_run, screen_text, status, wait_ready, wait_until
 
 assert here
 PICTURES = pytest.mark.skipif(
@@ -127,3 +129,44 @@ def test_pictures(
         await wait_ready(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+async def test_enter_opens_the_result_of_a_step_where_it_belongs(world: World, here: Path) -> None:
+    campaign = write_campaign(here)
+    app = campaign_app(world, here)
+    async with app.run_test(size=(100, 28)) as pilot:
+        screen = await campaign_screen(pilot)
+        await wait_ready(pilot)
+        await pilot.press("enter")
+        assert "step 6 has no result yet" in status(app)
+        for key, place in (("analyze", "workspaces"), ("kernels", "trace"), ("baseline", "workspaces")):
+            assert screen.table.move_cursor_to_key(key)
+            await pilot.pause()
+            await pilot.press("enter")
+            await wait_until(pilot, lambda place=place: app.current_mode == place, place)  # type: ignore[misc]
+            await pilot.press("1")
+            await wait_until(pilot, lambda: app.screen is screen, "the campaign")
+        text = screen_text(pilot)
+        assert f"verify    $ magpie-tui verify {campaign.step('baseline').links[0].path.relative_to(here)}" in text
+
+
+async def test_a_run_that_goes_on_is_named_and_nothing_else_is_started(world: World, here: Path) -> None:
+    campaign = write_campaign(here)
+    run = make_run("20261202_140000_cccc", RunState.running, "qwen config", kind="campaign")
+    command = ("magpie-tui", "campaign", "config", str(campaign.directory))
+    analysis = make_run("20261202_140000_dddd", RunState.running, "candidate", kind="analyze")
+    step = campaign.output_dir / "candidate-o3"
+    world.runs = [replace(run, command=command), replace(analysis, output_dir=step)]
+    app = campaign_app(world, here)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await campaign_screen(pilot)
+        await wait_until(pilot, lambda: "qwen config goes on" in screen_text(pilot), "the word about it")
+        await wait_until(pilot, lambda: "running run 20261202_" in screen_text(pilot), "the step that runs")
+        await pilot.press("A")
+        assert "qwen config goes on" in status(app)
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: app.current_mode == "runs", "the run")
+        world.runs = []
+        app.background.read_runs()
+        await pilot.press("1")
+        await wait_until(pilot, lambda: "goes on" not in screen_text(pilot), "the end of it")

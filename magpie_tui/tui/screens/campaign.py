@@ -16,6 +16,7 @@ from magpie_tui.campaigns.file import TIME_FORMAT
 from magpie_tui.campaigns.model import StepView
 from magpie_tui.campaigns.present import step_json
 from magpie_tui.tui.actions import bindings_for
+from magpie_tui.tui.format import run_name
 from magpie_tui.tui.results import Results
 from magpie_tui.tui.screens.campaign_acts import CampaignActs
 from magpie_tui.tui.screens.campaign_lines import columns, detail_lines, head_lines, rule_texts, step_view
@@ -81,6 +82,7 @@ class CampaignScreen(CampaignActs):
         self._busy = False
         self._again = False
         self._laid_out_for = 0
+        self._note = ""
 
     def compose_content(self) -> ComposeResult:
         """Goal, number and news; the steps; the step under the cursor."""
@@ -212,8 +214,17 @@ class CampaignScreen(CampaignActs):
             self._laid_out_for = width
             view = step_view(width)
             self.table.set_view(view)
+        self._tell_going()
         self._show_step()
         self.update_frame()
+
+    def _tell_going(self) -> None:
+        """Let a word stand about a run that goes on with the campaign, and take away only our own."""
+        run = self.going_run()
+        note = "" if run is None else f"{run_name(run)} goes on: 2  Runs  shows it"
+        if note != self._note:
+            self._note = note
+            self.stand(note)
 
     def _show_step(self) -> None:
         view, reading = self.current_view, self.reading

@@ -18,14 +18,16 @@ from magpie_tui.campaigns.file import load_campaign
 from magpie_tui.campaigns.model import Campaign, StepState, StepView
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
+from magpie_tui.tui.format import run_name
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.campaign_lines import command_line
-from magpie_tui.tui.screens.campaign_runs import next_request, open_campaign, start_run
+from magpie_tui.tui.screens.campaign_runs import KIND, next_request, open_campaign, start_run
 from magpie_tui.tui.screens.configs_base import shown_path
 from magpie_tui.tui.screens.kernel_config import config_words, confirm_config
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
 
 if TYPE_CHECKING:
+    from magpie_tui.runs.model import Run
     from magpie_tui.tui.screens.campaign_reading import CampaignReading
     from magpie_tui.workspaces.browse import WorkspaceSummary
 
@@ -62,6 +64,9 @@ class CampaignActs(PlaceScreen):
         if reading is None or reading.campaign is None:
             return "the campaign is not read"
         if action == "do_next":
+            going = self.going_run()
+            if going is not None:
+                return f"{run_name(going)} goes on: 2  Runs  shows it"
             return None if reading.next is not None else self._nothing_next(reading)
         if view is None and action in ("explain", "add_note", "adopt", "skip", "copy_next"):
             return "put the cursor on a step"
@@ -72,6 +77,11 @@ class CampaignActs(PlaceScreen):
         if action == "copy_next" and view is not None and (view.action is None or not view.action.command):
             return "the step waits for no command"
         return None
+
+    def going_run(self) -> Run | None:
+        """Return the run that goes on with this campaign, if there is one."""
+        words = {str(self.directory), shown_path(self.directory)}
+        return next((run for run in self.magpie.live_runs if run.kind == KIND and words & set(run.command)), None)
 
     def _nothing_next(self, reading: CampaignReading) -> str:
         running = next((view for view in reading.views if view.state is StepState.RUNNING), None)

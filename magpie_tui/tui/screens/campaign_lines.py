@@ -145,12 +145,13 @@ def detail_lines(view: StepView, detail: StepDetail, width: int, now: datetime, 
         *_named("source", [shown_path(Path(path)) for path in detail.source], width),
         *_named("test", detail.test, width),
     ]
+    more = [line for word, command in detail.more for line in _named(word, [f"$ {command_line(command)}"], width)]
     notes = [
         line for note in reversed(view.notes) for line in _named("note", [_note(note.time, note.text, now)], width)
     ]
     if low:
-        return [*state, *following, *facts, *notes, *files]
-    return [*state, *facts, *following, *notes, *files]
+        return [*state, *following, *facts, *notes, *files, *more]
+    return [*state, *facts, *following, *notes, *files, *more]
 
 
 def _note(time: str, text: str, now: datetime) -> str:
