@@ -14,7 +14,7 @@ _SEQUENCE = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI, of which SGR stays
     rb"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC up to their end
     rb"|\x1b[ -/]*[0-~]"  # any other escape
-    rb"|\xc2[\x80-\x9f]"  # C1 in UTF-8
+    rb"|\xc2(?:[\x80-\x9f]|(?![\x80-\xbf]))"  # C1 in UTF-8; its first byte alone could become one
     rb"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"  # C0 but tab, line feed, carriage return
 )
 _SGR = re.compile(rb"\x1b\[[0-9;:]*m")

@@ -219,9 +219,11 @@ async def test_wrong_fields_block(tmp_path: Path) -> None:
         names = [field.spec.name for field in form.query("Field")]  # type: ignore[attr-defined]
         for _step in range(2 + names.index("budget")):
             await pilot.press("down")
-        await pilot.press(*"many", "ctrl+s")
-        await pilot.pause()
-        assert "'many' is not a number" in status(app) and app.screen is screen
+        await pilot.press(*"many")
+        await wait_until(pilot, lambda: "budget" in form.read()[1], "the wrong field")
+        await pilot.press("ctrl+s")
+        await wait_until(pilot, lambda: "'many' is not a number" in status(app), "the message")
+        assert app.screen is screen
         assert "blocked" in screen_text(pilot)
 
 
