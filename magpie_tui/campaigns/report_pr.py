@@ -18,7 +18,11 @@ def pull_request_blocks(facts: ReportFacts) -> list[Block]:
 
 def _blocks(facts: ReportFacts) -> Iterator[Block]:
     kernel = facts.decision.get("kernel")
-    yield Heading(f"Speed up {kernel}" if kernel else f"Results of campaign {facts.campaign.name}", 2)
+    faster = facts.compared is not None and facts.compared.winner is not None
+    if kernel and faster:
+        yield Heading(f"Speed up {kernel}")
+    else:
+        yield Heading(f"{kernel}: no claim yet" if kernel else f"Results of campaign {facts.campaign.name}")
     yield Bullets([f"kernel alone: {kernel_verdict(facts)}", f"end to end: {serving_verdict(facts)}"])
     changed = _change(facts)
     if changed:

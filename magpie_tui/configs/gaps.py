@@ -22,12 +22,15 @@ def gap(what: str) -> str:
 def report_gaps(root: Node | None, problems: ProblemList) -> None:
     """Report each gap as the one error of its place, whatever else a check found there."""
     gaps = [node for node in _scalars(root) if node.text.startswith(_BEGIN)]
-    places = {(node.line, node.column) for node in gaps}
-    kept: list[Problem] = [item for item in problems.items if (item.line, item.column) not in places]
-    problems.items[:] = kept
+    problems.items[:] = [item for item in problems.items if not any(_inside(item, node) for node in gaps)]
     for node in gaps:
         what = node.text.removeprefix(_BEGIN).removesuffix(_END)
         problems.error(node, GAP_CODE, f"this is for a person to fill in: {what}")
+
+
+def _inside(problem: Problem, node: Scalar) -> bool:
+    last = node.column + len(node.text) + 1
+    return problem.line == node.line and node.column <= problem.column <= last
 
 
 def _scalars(node: Node | None) -> Iterator[Scalar]:

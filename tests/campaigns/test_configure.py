@@ -11,6 +11,7 @@ from magpie_tui.campaigns import edit
 from magpie_tui.campaigns.choosing import ChoiceRequest
 from magpie_tui.campaigns.configure import Configured, ConfigureRequest, configure
 from magpie_tui.campaigns.difference import candidate_difference, changed_lines
+from magpie_tui.campaigns.file import load_campaign
 from magpie_tui.campaigns.report import report_blocks
 from magpie_tui.campaigns.report_blocks import to_html, to_markdown
 from magpie_tui.campaigns.report_facts import gather_facts
@@ -58,7 +59,7 @@ def configured(
     tmp_path: Path, kernel: str = "rms_norm_kernel", *, seconds: float = 0, force: bool = False
 ) -> Configured:
     directory = tmp_path / "one"
-    campaign = edit.load_campaign(directory) if directory.exists() else edit.new_campaign(directory, template="full")
+    campaign = load_campaign(directory) if directory.exists() else edit.new_campaign(directory, template="full")
     root = tmp_path / "repo" if (tmp_path / "repo").exists() else checkout(tmp_path / "repo")
     request = ConfigureRequest(kernel, TRACE, ChoiceRequest(repos=(root,)), seconds, force)
     return configure(campaign, request, Reading())
@@ -102,7 +103,7 @@ def test_the_decision_is_written_down_verified_and_reported(tmp_path: Path) -> N
     assert "<script" not in page and "http://www.w3.org/2000/svg" not in page.replace("xmlns=", "")
     for part in ("Assumed, not measured", "Not verified", "6.632", "step 9 has not been run", "magpie-tui verify"):
         assert part in text
-    assert "rms_norm_kernel" in to_markdown(pull_request_blocks(facts))
+    assert "## rms_norm_kernel: no claim yet" in to_markdown(pull_request_blocks(facts))
 
 
 def test_nothing_is_overwritten_and_a_failing_test_is_told(tmp_path: Path) -> None:
@@ -115,3 +116,19 @@ def test_nothing_is_overwritten_and_a_failing_test_is_told(tmp_path: Path) -> No
         configured(tmp_path, "no_such_kernel")
     with pytest.raises(AnswerIsNoError, match="source of this kernel was not found"):
         configured(tmp_path, "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_NNT")
+
+
+def test_a_compiled_kernel_gets_its_shapes_as_words_and_gaps_for_its_build(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    (root / "csrc").mkdir(parents=True)
+    (root / "tests").mkdir()
+    source = (
+        "namespace at { namespace native {\ntemplate <typename T> __global__ void indexSelectSmallIndex(T* a) { }\n}}\n"
+    )
+    (root / "csrc" / "idx.cu").write_text(source)
+    (root / "tests" / "test_index_select.py").write_text('def test_index(): assert "indexSelectSmallIndex"\n')
+    files = configured(tmp_path, "indexSelectSmallIndex").files
+    assert "# shape in the trace: 4096x512 bfloat16, 8 int64" in files.analyze.read_text()
+    found = [(problem.code, problem.line) for problem in check_file(files.compare).problems]
+    assert [code for code, _ in found] == ["to-fill-in"] * 3, found
+    assert len(files.gaps) == 3
