@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from magpie_tui.campaigns.findings import twin_workspace
 from magpie_tui.campaigns.inputs import changed, inputs_of
 from magpie_tui.campaigns.model import Action, Campaign, Link
 from magpie_tui.campaigns.steps import Step
+from magpie_tui.configs.gaps import has_gaps
 
 PROGRAM = "magpie-tui"
 
@@ -17,6 +20,10 @@ def action_for(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Actio
 
 def _set(campaign: Campaign, what: str, text: str) -> Action:
     return Action((PROGRAM, "campaign", "set", str(campaign.directory), *what.split()), text, person=True)
+
+
+def _fill(config: Path) -> Action:
+    return Action((PROGRAM, "config", "check", str(config)), f"fill in the gaps of {config.name}", person=True)
 
 
 def _baseline(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
@@ -59,6 +66,8 @@ def _analyze(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
     config = campaign.files.get("analyze")
     if config is None:
         return _set(campaign, "--analyze FILE", "name the config of the baseline kernel")
+    if has_gaps(config):
+        return _fill(config)
     command = (PROGRAM, "analyze", "--kernel-config", str(config), "--output-dir", _directory(campaign, step))
     return Action(command, "prove the baseline kernel correct and time it")
 
@@ -71,6 +80,8 @@ def _candidates(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Acti
     }
     for label, config in campaign.candidates.items():
         if label not in current:
+            if has_gaps(config):
+                return _fill(config)
             directory = str(campaign.output_dir / f"candidate-{label}")
             command = (PROGRAM, "analyze", "--kernel-config", str(config), "--output-dir", directory)
             return Action(command, f"prove candidate {label} correct and time it")
@@ -81,6 +92,8 @@ def _compare(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
     config = campaign.files.get("compare")
     if config is None:
         return _set(campaign, "--compare FILE", "name the config with the baseline and its correct candidates")
+    if has_gaps(config):
+        return _fill(config)
     command = (PROGRAM, "compare", "--kernel-config", str(config), "--baseline", "0")
     return Action((*command, "--output-dir", _directory(campaign, step)), "compare the correct candidates")
 

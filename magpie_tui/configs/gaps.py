@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from magpie_tui.configs.positions import ListNode, MapNode, Node, Problem, ProblemList, Scalar
 
@@ -17,6 +18,14 @@ def gap(what: str) -> str:
         what: What belongs there, in words.
     """
     return f"{_BEGIN}{what}{_END}"
+
+
+def has_gaps(path: Path) -> bool:
+    """True when a file holds the sign of a gap; False for one that cannot be read."""
+    try:
+        return _BEGIN in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def report_gaps(root: Node | None, problems: ProblemList) -> None:

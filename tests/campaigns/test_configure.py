@@ -98,6 +98,8 @@ def test_the_decision_is_written_down_verified_and_reported(tmp_path: Path) -> N
     campaign.path.write_text(campaign.path.read_text().replace("share_pct: 6.622", "share_pct: 6.632"))
     (wrong,) = verify(campaign.directory).differing
     assert wrong.key == "steps.kernels.decision.share_pct"
+    action = view_campaign(campaign)[4].action
+    assert action is not None and action.person and "gaps of analyze.yaml" in action.text
     facts = gather_facts(campaign, view_campaign(campaign))
     page, text = to_html(report_blocks(facts), "one"), to_markdown(report_blocks(facts))
     assert "<script" not in page and "http://www.w3.org/2000/svg" not in page.replace("xmlns=", "")
