@@ -210,6 +210,11 @@ def run_list(output_dir: str | None = None) -> Answer:
     return _command("runs", "list", *_given(output_dir=output_dir))
 
 
+def verify(path: str) -> Answer:
+    """Recompute every stated number and verdict of a workspace, campaign or bundle from its raw data."""
+    return _command("verify", path)
+
+
 def campaign_show(directory: str) -> Answer:
     """The nine steps of a campaign: state, finding, next action."""
     return _command("campaign", "show", directory)
@@ -238,5 +243,6 @@ _TOOLS: Sequence[Any] = (
     run_log,
     run_stop,
     run_list,
+    verify,
     campaign_show,
 )
