@@ -89,6 +89,7 @@ def test_only_correct_kernels_are_timed_and_ranked(tmp_path: Path) -> None:
     report_path, path = done.workspace / "compare_report.json", done.workspace / "samples.jsonl"
     stated = report_path.read_text()
     median = next(item.stated for item in computed if item.name == "fast: median_us")
+    assert isinstance(median, float)
     report_path.write_text(stated.replace(str(median), str(median * 1.5)))
     named = {check.key for check in verify(done.workspace).differing}
     assert "fast: median_us" in named and any(key.startswith("sha256") for key in named), named

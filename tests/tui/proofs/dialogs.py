@@ -52,7 +52,8 @@ async def a_dialog_has_help_of_its_own(stage: Stage) -> None:
     assert "Take the form as it is" in shown and "Go to Runs" not in shown
     await stage.pilot.press("question_mark")
     await stage.pilot.pause()
-    assert stage.app.screen is dialog
+    left: object = stage.app.screen
+    assert left is dialog
 
 
 @proves("dialog.close")
