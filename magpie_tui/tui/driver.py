@@ -5,12 +5,17 @@ from __future__ import annotations
 import codecs
 import errno
 import functools
+import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from magpie_tui.basics.errors import ExitCode
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 
 def _dropping_decoder(encoding: str) -> Callable[[], codecs.IncrementalDecoder]:
@@ -22,8 +27,25 @@ def _dropping_decoder(encoding: str) -> Callable[[], codecs.IncrementalDecoder]:
 linux_driver.getincrementaldecoder = _dropping_decoder  # type: ignore[assignment, attr-defined]
 
 
+class InputEnd(threading.Event):
+    """Tells the input thread to end: when it is set, and in any case when the main thread is over.
+
+    The thread is none that the interpreter ends by itself: one that nobody told would keep the process for ever.
+    """
+
+    def is_set(self) -> bool:
+        """Whether to end."""
+        return super().is_set() or not threading.main_thread().is_alive()
+
+
 class TolerantDriver(LinuxDriver):
     """Textual's driver; what cannot be decoded is dropped, and a terminal that is gone ends the app as a hang-up."""
+
+    def __init__(
+        self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self.exit_event = InputEnd()
 
     def run_input_thread(self) -> None:
         """Read keys until the app ends."""

@@ -144,8 +144,15 @@ class AsciiFilter(LineFilter):
 
 
 def let_go_of_terminal() -> None:
-    """Point the standard streams at /dev/null, after a hang-up: the terminal is gone and cannot be written to."""
+    """Point the standard streams at nothing, after a hang-up: the terminal is gone and cannot be written to.
+
+    Input comes from a pipe into which nobody writes: /dev/null is always ready to be read, and who waits for keys there
+    would turn in circles.
+    """
     descriptor = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
+    reader, _writer = os.pipe()
+    os.dup2(reader, 0)
+    for number in (1, 2):
         os.dup2(descriptor, number)
     os.close(descriptor)
+    os.close(reader)
