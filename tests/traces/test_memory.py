@@ -11,7 +11,7 @@ from benchmarks.traces import grow, run, small_trace
 
 _BYTES_AN_EVENT = 60
 _BYTES_A_READER = 60_000_000
-_CONSTANT_BYTES = 200_000_000
+_CONSTANT_BYTES = 250_000_000
 _TEXT_BYTES = int(os.environ.get("MAGPIE_TUI_TEST_TRACE_MB", "250")) * 1_000_000
 
 

@@ -125,7 +125,8 @@ def test_detail_error(snap_compare: SnapCompare, root: Path, size: tuple[int, in
         await open_configs(pilot, root, "a.yaml")
         (root / "a.yaml").unlink()
         await pilot.press("enter")
-        await wait_until(pilot, lambda: "a.yaml" in screen_text(pilot) and "No such file" in screen_text(pilot), "why")
+        await wait_until(pilot, lambda: "No such file" in screen_text(pilot), "why")
+        await wait_until(pilot, lambda: "the file is gone" in screen_text(pilot), "the watcher's word")
 
     shoot(snap_compare, size, act)
 
