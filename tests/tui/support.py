@@ -299,7 +299,8 @@ async def wait_until(pilot: Pilot[None], condition: Condition, what: str = "the 
     while not condition():
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"waited in vain for {what}; the screen is:\n{screen_text(pilot)}")
-        await pilot.pause(0.01)
+        await asyncio.sleep(0.005)
+    await pilot.pause()
 
 
 async def wait_ready(pilot: Pilot[None]) -> MagpieApp:
