@@ -27,7 +27,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_FLAGS)
 
 # A real vLLM on the CPU in an environment of its own (about 2.5 GB, kept): baseline, twin, experiment, verdict.
 # FULL=1 measures 6 pairs instead of 2.

@@ -24,6 +24,11 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker more than cores: the tests of processes and servers wait as often as they compute."""
+    return min(len(os.sched_getaffinity(0)), 15) + 1
+
+
 @pytest.fixture(autouse=True)
 def private_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Keep every test, and the processes that it starts, away from the user's own directories."""

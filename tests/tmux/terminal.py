@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 MAGPIE = f"{shlex.quote(sys.executable)} -m magpie_tui"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Terminal:

@@ -24,7 +24,7 @@ from magpie_tui.workspaces.browse import WorkspaceSummary
 
 NOW = datetime(2026, 12, 2, 14, 10, 1, tzinfo=timezone.utc)
 ROOT = Path("/data/qwen3-8b-decode")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def make_gpu(index: int, *processes: GpuProcess, throttle: tuple[str, ...] = ()) -> Gpu:

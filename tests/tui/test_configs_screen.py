@@ -41,7 +41,7 @@ from tests.tui.config_world import (
 )
 from tests.tui.support import World, screen_text, status, wait_ready, wait_until
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
