@@ -9,8 +9,7 @@ from pathlib import Path
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.files import create_directory
 from magpie_tui.campaigns.choosing import ChoiceRequest, Chosen, choose_from_trace
-from magpie_tui.campaigns.edit import decide
-from magpie_tui.campaigns.file import load_campaign, save_campaign
+from magpie_tui.campaigns.edit import change_campaign, with_decision
 from magpie_tui.campaigns.findings import twin_workspace
 from magpie_tui.campaigns.kernel_files import FIRST_LABEL, KernelFiles, write_kernel_files
 from magpie_tui.campaigns.model import Campaign
@@ -83,14 +82,15 @@ def configure(campaign: Campaign, request: ConfigureRequest, reading: Reading) -
     chosen = choose_from_trace(trace, request.kernel, request.choice, reading)
     files = write_kernel_files(chosen, campaign.directory / "kernels", force=request.force)
     test = _run_test(chosen, files, request.test_seconds)
+    decision = _decision(chosen, files, test)
+
+    def named(now: Campaign) -> Campaign:
+        held = {**now.files, "analyze": files.analyze, "compare": files.compare}
+        found = replace(now, files=held, candidates={**now.candidates, FIRST_LABEL: files.candidate})
+        return with_decision(found, BY_KEY["kernels"], decision)
+
     # A person may have changed the campaign while the trace was read and the test ran.
-    fresh = load_campaign(campaign.directory)
-    named = replace(
-        fresh,
-        files={**fresh.files, "analyze": files.analyze, "compare": files.compare},
-        candidates={**fresh.candidates, FIRST_LABEL: files.candidate},
-    )
-    decided = decide(save_campaign(named), BY_KEY["kernels"], _decision(chosen, files, test))
+    decided = change_campaign(campaign.directory, named)
     return Configured(decided, chosen, files, test)
 
 

@@ -1,9 +1,13 @@
-"""Changes to a campaign: each reads the file, changes one thing and writes it as a whole."""
+"""Changes to a campaign: each reads the file, changes one thing and writes it as a whole, one writer at a time.
+
+What a caller hands over says which campaign it is; the change is made to what the file holds at that moment, so that
+two terminals never take each other's edits away.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from magpie_tui.basics.files import create_directory
 from magpie_tui.campaigns.file import load_campaign, now_utc, save_campaign, with_step
 from magpie_tui.campaigns.findings import twin_tables
 from magpie_tui.campaigns.inputs import inputs_of
+from magpie_tui.campaigns.lock import campaign_lock
 from magpie_tui.campaigns.model import FILE_NAME, Campaign, Goal, Link, Note, StepRecord
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, TEMPLATES, Step, step_of
 from magpie_tui.workspaces.browse import summarize
@@ -20,6 +25,17 @@ FILES = ("baseline", "profiled", "optimized", "analyze", "compare")
 INTEGRATIONS = ("environment", "patch", "wheel", "image", "config", "none")
 _SMOKE = {"hip": "simple_hip_test", "cpp": "cpp_vector_add"}
 _SMOKE_FILES = {"hip": ("vector_add.hip", "analyze_default.yaml"), "cpp": ("vector_add.cpp", "analyze.yaml")}
+
+
+def change_campaign(directory: Path, change: Callable[[Campaign], Campaign]) -> Campaign:
+    """Change what the file holds now and write it; returns it.
+
+    Raises:
+        UserInputError: The file cannot be read, or ``change`` refuses.
+        MachineError: It cannot be written, or another process does not let go of it.
+    """
+    with campaign_lock(directory):
+        return save_campaign(change(load_campaign(directory)))
 
 
 def find_step(word: str) -> Step:
@@ -58,8 +74,9 @@ def new_campaign(
     root = directory.absolute()
     if template not in TEMPLATES:
         raise UserInputError(f"there is no template {template!r}", hint=f"templates: {', '.join(TEMPLATES)}")
+    taken = UserInputError("a campaign is here already", path=root / FILE_NAME, hint="choose another directory")
     if (root / FILE_NAME).exists():
-        raise UserInputError("a campaign is here already", path=root / FILE_NAME, hint="choose another directory")
+        raise taken
     create_directory(root)
     skipped = {key: StepRecord(skipped=f"not part of the template {template}") for key in TEMPLATES[template][1]}
     campaign = Campaign(
@@ -72,9 +89,12 @@ def new_campaign(
         files={key: path.absolute() for key, path in (files or {}).items()},
         steps=skipped,
     )
-    if template == "smoke":
-        campaign = _with_smoke_files(campaign, "hip" if hip else "cpp")
-    return save_campaign(campaign)
+    with campaign_lock(root):
+        if campaign.path.exists():
+            raise taken
+        if template == "smoke":
+            campaign = _with_smoke_files(campaign, "hip" if hip else "cpp")
+        return save_campaign(campaign)
 
 
 def _with_smoke_files(campaign: Campaign, kind: str) -> Campaign:
@@ -114,7 +134,7 @@ def set_file(campaign: Campaign, name: str, path: Path) -> Campaign:
     """
     if not path.is_file():
         raise UserInputError("no such config", path=path)
-    return save_campaign(replace(campaign, files={**campaign.files, name: path.absolute()}))
+    return change_campaign(campaign.directory, lambda now: replace(now, files={**now.files, name: path.absolute()}))
 
 
 def set_candidate(campaign: Campaign, label: str, path: Path) -> Campaign:
@@ -127,7 +147,9 @@ def set_candidate(campaign: Campaign, label: str, path: Path) -> Campaign:
         raise UserInputError("no such config", path=path)
     if not label.replace("-", "").replace("_", "").isalnum():
         raise UserInputError(f"{label!r} is no label", hint="letters, digits, - and _")
-    return save_campaign(replace(campaign, candidates={**campaign.candidates, label: path.absolute()}))
+    return change_campaign(
+        campaign.directory, lambda now: replace(now, candidates={**now.candidates, label: path.absolute()})
+    )
 
 
 def set_integration(campaign: Campaign, kind: str, what: str) -> Campaign:
@@ -143,13 +165,18 @@ def set_integration(campaign: Campaign, kind: str, what: str) -> Campaign:
 
 def decide(campaign: Campaign, step: Step, decision: Mapping[str, object]) -> Campaign:
     """Write a decision down, with what it rests on now."""
+    return change_campaign(campaign.directory, lambda now: with_decision(now, step, decision))
+
+
+def with_decision(campaign: Campaign, step: Step, decision: Mapping[str, object]) -> Campaign:
+    """Return the campaign with a decision, unwritten."""
     record = replace(
         campaign.step(step.key),
         decision=dict(decision),
         decided=inputs_of(campaign, step, twin_tables(campaign)),
         skipped=None,
     )
-    return save_campaign(with_step(campaign, step.key, record))
+    return with_step(campaign, step.key, record)
 
 
 def link(
@@ -181,11 +208,15 @@ def link(
             f"a workspace of {summary.kind}; step {step.number} {step.key} takes {' or '.join(sorted(allowed))}",
             path=path,
         )
-    given = inputs if inputs is not None else inputs_of(campaign, step, twin_tables(campaign), label)
-    record = campaign.step(step.key)
-    links = tuple(one for one in record.links if one.path != path)
-    added = Link(path, now_utc(), dict(given), adopted, label)
-    return save_campaign(with_step(campaign, step.key, replace(record, links=(*links, added), skipped=None)))
+
+    def linked(now: Campaign) -> Campaign:
+        given = inputs if inputs is not None else inputs_of(now, step, twin_tables(now), label)
+        record = now.step(step.key)
+        links = tuple(one for one in record.links if one.path != path)
+        added = Link(path, now_utc(), dict(given), adopted, label)
+        return with_step(now, step.key, replace(record, links=(*links, added), skipped=None))
+
+    return change_campaign(campaign.directory, linked)
 
 
 def one_line(text: str) -> str:
@@ -195,13 +226,12 @@ def one_line(text: str) -> str:
 
 def skip(campaign: Campaign, step: Step, reason: str) -> Campaign:
     """Leave a step out, with the reason."""
-    record = replace(campaign.step(step.key), skipped=one_line(reason) or "without a reason")
-    return save_campaign(with_step(campaign, step.key, record))
+    return _change_step(campaign, step, lambda now: replace(now, skipped=one_line(reason) or "without a reason"))
 
 
 def unskip(campaign: Campaign, step: Step) -> Campaign:
     """Take a step in again."""
-    return save_campaign(with_step(campaign, step.key, replace(campaign.step(step.key), skipped=None)))
+    return _change_step(campaign, step, lambda now: replace(now, skipped=None))
 
 
 def add_note(campaign: Campaign, step: Step, text: str) -> Campaign:
@@ -210,12 +240,14 @@ def add_note(campaign: Campaign, step: Step, text: str) -> Campaign:
     Raises:
         UserInputError: The remark is empty.
     """
-    record = campaign.step(step.key)
     said = one_line(text)
     if not said:
         raise UserInputError("the note is empty")
-    notes = (*record.notes, Note(now_utc(), said))
-    return save_campaign(with_step(campaign, step.key, replace(record, notes=notes)))
+    return _change_step(campaign, step, lambda now: replace(now, notes=(*now.notes, Note(now_utc(), said))))
+
+
+def _change_step(campaign: Campaign, step: Step, change: Callable[[StepRecord], StepRecord]) -> Campaign:
+    return change_campaign(campaign.directory, lambda now: with_step(now, step.key, change(now.step(step.key))))
 
 
 def mark_seen(directory: Path, moment: str) -> None:
@@ -225,4 +257,4 @@ def mark_seen(directory: Path, moment: str) -> None:
         UserInputError: The file cannot be read.
         MachineError: It cannot be written.
     """
-    save_campaign(replace(load_campaign(directory), seen=moment))
+    change_campaign(directory, lambda now: replace(now, seen=moment))
