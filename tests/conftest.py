@@ -24,6 +24,7 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One worker more than cores: the tests of processes and servers wait as often as they compute."""
     return min(len(os.sched_getaffinity(0)), 15) + 1
