@@ -12,7 +12,7 @@ import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
 from magpie_tui.basics.text import printable
-from magpie_tui.cli import campaign_config, campaign_report
+from magpie_tui.cli import campaign_caches, campaign_config, campaign_report
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json, write, write_json
 
@@ -29,6 +29,7 @@ app = group_app("Walk the nine steps from a baseline to a judged gain.")
 app.command("config", cls=Command)(campaign_config.config)
 app.command("diff", cls=Command)(campaign_config.diff)
 app.command("report", cls=Command)(campaign_report.report)
+app.command("caches", cls=Command)(campaign_caches.caches)
 
 
 @app.command("new", cls=Command)
@@ -92,10 +93,14 @@ def show(directory: Where) -> None:
 def next_action(
     directory: Where,
     all_steps: Annotated[bool, typer.Option("--all", help="Go on until a person is needed or all is done.")] = False,
+    keep_caches: Annotated[
+        bool, typer.Option("--keep-caches", help="Leave compile caches where they are before the experiment.")
+    ] = False,
 ) -> None:
     """Do the next thing: run its command, follow it, link what it leaves.
 
-    Exit 1 when the step failed. Where a person has to decide, what and how is said.
+    Exit 1 when the step failed. Where a person has to decide, what and how is said. Before the experiment of the last
+    step, compile caches that could hide the change are moved aside (campaign caches lists them and puts them back).
 
     Example: magpie-tui campaign next ./campaigns/smoke --all
     """
@@ -109,6 +114,9 @@ def next_action(
             break
         say(f"step {view.number} {view.title}: {view.action.text}")
         say(f"$ {_line(view.action)}")
+        if view.key == "judge" and not keep_caches:
+            for line in campaign_caches.make_room(campaign):
+                say(line)
         campaign = advance(campaign, view, _run)
         after = next(one for one in _views(campaign) if one.key == view.key)
         if after.state is StepState.FAILED:

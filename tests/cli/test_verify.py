@@ -28,15 +28,41 @@ def test_a_campaign_from_its_kernel_to_a_verified_bundle(tmp_path: Path) -> None
     shown = json.loads(magpie("campaign", "show", "one", "--json", cwd=tmp_path).stdout)
     follow_schema(shown, "campaign")
     assert shown["changes"] == {"a": {"added": 0, "removed": 0, "of": "source"}}
-    assert '+  id: "candidate_a"' in magpie("campaign", "diff", "one", "a", cwd=tmp_path).stdout
-    report = magpie(
-        "campaign", "report", "one", "--format", "html", "-o", "r.html", "--bundle", "b.tar.gz", cwd=tmp_path
-    )
+    changes = json.loads(magpie("campaign", "diff", "one", "a", "--json", cwd=tmp_path).stdout)
+    follow_schema(changes, "campaign_diff")
+    assert '+  id: "candidate_a"' in changes["candidates"]["a"]
+    words = ("--format", "html", "-o", "r.html", "--bundle", "b.tar.gz", "--json")
+    report = magpie("campaign", "report", "one", *words, cwd=tmp_path)
     assert report.status == 0, report.stderr
+    told = json.loads(report.stdout)
+    follow_schema(told, "campaign_report")
+    assert (told["report"], told["verification"]["differs"]) == ("r.html", 0)
     assert "1 ok, 0 differs" in (tmp_path / "r.html").read_text()
     checked = magpie("verify", "b.tar.gz", "--json", cwd=tmp_path)
     assert checked.status == 0, checked.stdout
     follow_schema(json.loads(checked.stdout), "verify")
+
+
+def test_caches_are_listed_moved_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):  # nobody's own caches are touched
+        (tmp_path / name.lower()).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "clean.yaml").write_text(
+        "benchmark: {framework: vllm, model: m, run_mode: local, envs: {TORCHINDUCTOR_CACHE_DIR: none}}\n"
+    )
+    edit.new_campaign(tmp_path / "one", template="full", files={"baseline": tmp_path / "clean.yaml"})
+    for words, is_there in (((), True), (("--aside",), False), (("--restore",), True)):
+        done = magpie("campaign", "caches", "one", *words, "--json", cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        told = json.loads(done.stdout)
+        follow_schema(told, "campaign_caches")
+        assert (tmp_path / "triton").is_dir() is is_there
+        assert (str(tmp_path / "triton") in told["done"]) is bool(words)
+    done = magpie("campaign", "caches", "one", "--aside", "--restore", cwd=tmp_path)
+    assert (done.status, done.stdout) == (2, "")
+    assert "B: the optimized config is not named" in told["notes"]
 
 
 def test_what_differs_ends_with_one(tmp_path: Path) -> None:
