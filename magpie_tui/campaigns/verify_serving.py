@@ -112,7 +112,7 @@ def _kernels(
         yield cannot(REPORT_NAME, keys, f"{_CONFIG_NAME} cannot be used: {config.message}")
         return
     try:
-        ranked = analyze_kernels(find_traces(workspace), selection_of(config), salvage=True)
+        ranked = analyze_kernels(find_traces(workspace), selection_of(config), salvage=True, use_cache=False)
     except MagpieTuiError as error:
         yield cannot(REPORT_NAME, keys, f"the traces cannot be read: {error.message}")
         return

@@ -15,9 +15,9 @@ from magpie_tui.cli.output import ListFormat
 from magpie_tui.traces.listings import digits as digits
 
 if TYPE_CHECKING:
-    from magpie_tui.traces.analysis import RankReport
     from magpie_tui.traces.discover import TraceSet
-    from magpie_tui.traces.each import Reading
+    from magpie_tui.traces.kernel_report import RankReport
+    from magpie_tui.traces.progress import Reading
     from magpie_tui.traces.stage_names import Stage
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE|WORKSPACE", help="Trace file, directory or workspace.")]
@@ -43,7 +43,7 @@ def stages_from(given: Sequence[str] | None) -> tuple[Stage, ...]:
 def reading(*, salvage: bool) -> Reading:
     """How this command reads traces."""
     from magpie_tui.cli.trace_progress import progress_printer
-    from magpie_tui.traces.each import Reading
+    from magpie_tui.traces.progress import Reading
 
     return Reading(salvage=salvage, progress=progress_printer())
 
@@ -78,7 +78,7 @@ def say_caveats(ranks: Sequence[RankReport]) -> None:
 
 def require_capture(ranks: Sequence[RankReport], path: Path) -> None:
     """Raise AnswerIsNoError where a GPU was expected and no rank has any device activity."""
-    from magpie_tui.traces.quality import NO_DEVICE_ACTIVITY
+    from magpie_tui.traces.balance import NO_DEVICE_ACTIVITY
 
     qualities = [rank.quality for rank in ranks if rank.quality is not None]
     if qualities and all(quality.status == "failed_to_capture" for quality in qualities):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.units import format_bytes
-from magpie_tui.traces.analysis import Progress
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.progress import Progress
 
 _TERMINAL_SECONDS = 0.2
 _LOG_SECONDS = 10.0

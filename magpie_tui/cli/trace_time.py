@@ -25,7 +25,7 @@ from magpie_tui.cli.trace_common import (
 from magpie_tui.traces.time_listings import cause_rows, gap_rows, stage_rows, step_rows, timeline_rows, window_rows
 
 if TYPE_CHECKING:
-    from magpie_tui.traces.stage_analysis import TimeReport
+    from magpie_tui.traces.time_report import TimeReport
 
 NumSteps = Annotated[int, typer.Option("--num-steps", metavar="N", help="Steps wanted in a window.")]
 Iterations = Annotated[

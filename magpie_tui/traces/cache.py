@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import json
 import logging
@@ -22,19 +21,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.files import atomic_writer, write_json
-from magpie_tui.basics.paths import cache_directory, private_directory
+from magpie_tui.basics.paths import private_directory
 from magpie_tui.traces.columns import KeptTexts, OpInputs, ReadingFacts, TraceColumns, Track
+from magpie_tui.traces.identity import FORMAT, cache_key, cache_root, drop_oldest
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
-FORMAT = 3
 LIMIT_BYTES = 4 << 30
-WORTHWHILE_BYTES = 4 << 20
-"""Unpacked size below which reading anew is as fast."""
-_EDGE_BYTES = 64 << 10
 _ARRAYS = (
     "phase",
     "category",
@@ -60,25 +56,6 @@ _ARRAYS = (
 _STRINGS = ("categories", "names", "streams", "texts", "tracks")
 
 _log = logging.getLogger(__name__)
-
-
-def cache_root() -> Path:
-    """Directory of the cache; it need not exist."""
-    return cache_directory() / "traces"
-
-
-def cache_key(path: Path, *, salvage: bool) -> str | None:
-    """Return the key of a file as it is now; None when it can't be read."""
-    try:
-        with path.open("rb") as file:
-            stat = os.fstat(file.fileno())
-            head = file.read(_EDGE_BYTES)
-            file.seek(max(0, stat.st_size - _EDGE_BYTES))
-            tail = file.read(_EDGE_BYTES)
-    except OSError:
-        return None
-    facts = f"{FORMAT} {stat.st_size} {stat.st_mtime_ns} {salvage}".encode()
-    return hashlib.sha256(facts + head + tail).hexdigest()[:40]
 
 
 def load(path: Path, *, salvage: bool) -> TraceColumns | None:
@@ -115,19 +92,7 @@ def store(columns: TraceColumns, *, key: str) -> None:
 
 def prune(root: Path, limit_bytes: int = LIMIT_BYTES) -> None:
     """Delete the entries used longest ago until the rest fits, and what a crash has left."""
-    entries = []
-    for index_path in root.glob("*.json"):
-        with contextlib.suppress(OSError):
-            arrow_path = index_path.with_suffix(".arrow")
-            size = index_path.stat().st_size + arrow_path.stat().st_size
-            entries.append((index_path.stat().st_mtime, size, index_path))
-    total = sum(size for _used, size, _path in entries)
-    for _used, size, index_path in sorted(entries):
-        if total <= limit_bytes:
-            break
-        for victim in (index_path, index_path.with_suffix(".arrow")):
-            victim.unlink(missing_ok=True)
-        total -= size
+    drop_oldest([(index, index.with_suffix(".arrow")) for index in root.glob("*.json")], limit_bytes)
     old = time.time() - 3600
     for stray in (*root.glob(".*.tmp"), *root.glob("*.arrow")):
         with contextlib.suppress(OSError):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from magpie_tui.traces.balance import Caveat
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
-from magpie_tui.traces.quality import Caveat
 from magpie_tui.traces.timeline import is_collective
 
 if TYPE_CHECKING:

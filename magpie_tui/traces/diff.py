@@ -9,8 +9,8 @@ from typing import Any
 
 from magpie_tui.basics.json_strict import to_plain
 from magpie_tui.traces.analysis import KernelReport
-from magpie_tui.traces.quality import Caveat
-from magpie_tui.traces.ranking import RankedKernel
+from magpie_tui.traces.balance import Caveat
+from magpie_tui.traces.ranked import RankedKernel
 from magpie_tui.traces.report import SCHEMA, quality_json, traces_json
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.stages import StageFacts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,35 +12,12 @@ from magpie_tui.basics.errors import UserInputError
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.discover import TraceFile, TraceSet
 from magpie_tui.traces.load import load_columns
+from magpie_tui.traces.progress import Progress as Progress
+from magpie_tui.traces.progress import Reading as Reading
+from magpie_tui.traces.progress import reporter as reporter
 
 if TYPE_CHECKING:
     from magpie_tui.traces.pool import DecodingService
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Bytes read so far, over all files."""
-
-    done_bytes: int
-    total_bytes: int
-    file: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How traces are read.
-
-    Attributes:
-        salvage: Use what stands before a cut or damage.
-        progress: Called with the bytes read.
-        cancelled: Asked several times a second.
-        use_cache: Off neither reads nor writes the cache.
-    """
-
-    salvage: bool = False
-    progress: Callable[[Progress], None] | None = field(default=None, compare=False)
-    cancelled: Callable[[], bool] | None = field(default=None, compare=False)
-    use_cache: bool = True
 
 
 def each_trace(traces: TraceSet, reading: Reading) -> Iterator[tuple[TraceFile, TraceColumns | UserInputError]]:
@@ -79,15 +55,6 @@ def each_trace(traces: TraceSet, reading: Reading) -> Iterator[tuple[TraceFile, 
                 continue
             yield file, columns
             del columns
-
-
-def reporter(
-    progress: Callable[[Progress], None] | None, path: Path, before: int, total: int
-) -> Callable[[int, int], None] | None:
-    """Turn the progress of one file into that of all."""
-    if progress is None:
-        return None
-    return lambda done, _size: progress(Progress(before + done, total, path))
 
 
 def _size(path: Path) -> int:

@@ -15,7 +15,7 @@ from magpie_tui.basics.errors import MachineError
 from magpie_tui.basics.files import create_directory, write_json, write_text
 from magpie_tui.traces import gap_analysis
 from magpie_tui.traces.analysis import KernelReport
-from magpie_tui.traces.ranking import RankedKernel
+from magpie_tui.traces.ranked import RankedKernel
 from magpie_tui.traces.report import kernels_json
 
 if TYPE_CHECKING:

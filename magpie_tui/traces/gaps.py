@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from magpie_tui.traces.call_tree import TREE_CATEGORIES
 from magpie_tui.traces.columns import LAUNCH_CATEGORIES, TraceColumns
 from magpie_tui.traces.decimals import MISSING
-from magpie_tui.traces.links import Links
-from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.timeline import communicates
-from magpie_tui.traces.work import Work
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from magpie_tui.traces.links import Links
+    from magpie_tui.traces.stage_names import Stage
     from magpie_tui.traces.stages import Assignment
+    from magpie_tui.traces.work import Work
 
 SHORT_QUEUE_NS = 20_000
 """Work that was queued in time starts within this; a longer wait has another reason."""

@@ -9,8 +9,8 @@ from magpie_tui.basics.tables import Column
 
 if TYPE_CHECKING:
     from magpie_tui.traces.analysis import KernelReport
-    from magpie_tui.traces.quality import Quality
-    from magpie_tui.traces.ranking import NameStatistics
+    from magpie_tui.traces.balance import Quality
+    from magpie_tui.traces.ranked import NameStatistics
 
 
 def digits(value: float | None, number: int) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from magpie_tui.traces import cache
+from magpie_tui.traces import cache, identity
 from magpie_tui.traces.columns import TraceColumns
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def load_columns(
     from magpie_tui.traces.reader import read_columns
 
     # The key is taken before reading: a file that grows meanwhile must not be found under its later state.
-    key = cache.cache_key(path, salvage=salvage) if use_cache else None
+    key = identity.cache_key(path, salvage=salvage) if use_cache else None
     columns = read_columns(
         path, salvage=salvage, progress=progress, cancelled=cancelled, service=service() if service else None
     )
-    if key is not None and columns.facts.unpacked_bytes >= cache.WORTHWHILE_BYTES:
+    if key is not None and columns.facts.unpacked_bytes >= identity.WORTHWHILE_BYTES:
         cache.store(columns, key=key)
     return columns

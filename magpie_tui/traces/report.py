@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from magpie_tui.basics.json_strict import to_plain
 from magpie_tui.traces import gap_analysis
-from magpie_tui.traces.analysis import KernelReport, RankReport
-from magpie_tui.traces.discover import TraceSet
 from magpie_tui.traces.totals import added_up
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.discover import TraceSet
+    from magpie_tui.traces.kernel_report import KernelReport, RankReport
 
 SCHEMA = 1
 

@@ -7,12 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.arrays import first_places
-from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from magpie_tui.traces.columns import TraceColumns
 
 SHAPES_SHOWN = 10
 _EMPTY_LIST = re.compile(r"\s*(?:\[\s*\]|null)\s*\Z")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from magpie_tui.traces.columns import DEVICE_CATEGORIES, TraceColumns
 from magpie_tui.traces.decimals import MISSING, microseconds
-from magpie_tui.traces.labels import UpstreamStep
 from magpie_tui.traces.links import link_device_work
 from magpie_tui.traces.sets import distinct, is_member
 from magpie_tui.traces.stage_names import Stage
@@ -21,6 +20,8 @@ from magpie_tui.traces.work import busy_ns
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from magpie_tui.traces.labels import UpstreamStep
 
 _FLOWS = (ord("s"), ord("t"), ord("f"))
 _LONGEST_NAME = 200

@@ -1,91 +1,23 @@
-"""Stages, timelines and gaps of the traces of all ranks, and their JSON forms."""
+"""Stages, timelines and gaps of the traces of all ranks, and their JSON forms; an answer given before is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.json_strict import to_plain
-from magpie_tui.traces.analysis import RankReport, failure_text
-from magpie_tui.traces.discover import TraceFile, TraceSet
-from magpie_tui.traces.each import Reading, each_trace
-from magpie_tui.traces.gaps import LARGEST, GapReport, find_gaps
-from magpie_tui.traces.labels import StepLabel
-from magpie_tui.traces.links import link_device_work
-from magpie_tui.traces.quality import Caveat, assess
+from magpie_tui.traces.answers import remembered
 from magpie_tui.traces.report import SCHEMA, quality_json, traces_json
-from magpie_tui.traces.stage_names import Stage
-from magpie_tui.traces.stages import StageReport, assign_work, report_stages
-from magpie_tui.traces.steady import SteadyOptions, steady_notes, steady_regions, steady_windows
-from magpie_tui.traces.steps import upstream_steps
-from magpie_tui.traces.timeline import PartTimeline, Timeline, timelines, upstream_timeline
-from magpie_tui.traces.work import trace_work
+from magpie_tui.traces.time_report import RankFacts, TimeOptions
+from magpie_tui.traces.time_report import TimeReport as TimeReport
 
-
-@dataclass(frozen=True, slots=True)
-class SteadyWindow:
-    """One of upstream's windows.
-
-    Attributes:
-        first, last: Half-open range of steps.
-        coverage_pct: Of each step: share of its device work that a split of it holds; None without device work.
-    """
-
-    label: str
-    first: int
-    last: int
-    prefill: int
-    prefilldecode: int
-    decode: int
-    coverage_pct: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Steady:
-    """Steady state by upstream's rules, over upstream's list of steps."""
-
-    num_steps: int
-    regions: tuple[tuple[int, int], ...]
-    windows: tuple[SteadyWindow, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RankFacts:
-    """What one rank's trace says about time; ``error`` where it can't be read."""
-
-    report: RankReport
-    stages: StageReport | None = None
-    steady: Steady | None = None
-    timeline: Timeline | None = None
-    parts: tuple[PartTimeline, ...] = ()
-    gaps: GapReport | None = None
-
-    @property
-    def file(self) -> TraceFile:
-        """The trace."""
-        return self.report.file
-
-
-@dataclass(frozen=True, slots=True)
-class TimeReport:
-    """Facts of all ranks.
-
-    Attributes:
-        expected_ranks: World size that the traces state, or None.
-    """
-
-    traces: TraceSet
-    ranks: tuple[RankFacts, ...]
-    expected_ranks: int | None
-    chosen: tuple[Stage, ...] = ()
-
-    @property
-    def errors(self) -> tuple[str, ...]:
-        """Files that could not be read."""
-        return tuple(rank.report.error for rank in self.ranks if rank.report.error is not None)
+if TYPE_CHECKING:
+    from magpie_tui.traces.discover import TraceSet
+    from magpie_tui.traces.kernel_report import RankReport
+    from magpie_tui.traces.progress import Reading
+    from magpie_tui.traces.stage_names import Stage
+    from magpie_tui.traces.steady import SteadyOptions
+    from magpie_tui.traces.timeline import PartTimeline, Timeline
 
 
 def analyze_time(
@@ -96,7 +28,7 @@ def analyze_time(
     stages: Collection[Stage] = (),
     gaps: bool = False,
     shortest_us: float = 0.0,
-    largest: int = LARGEST,
+    largest: int | None = None,
 ) -> TimeReport:
     """Draw up stages and timelines of every rank, and its gaps where they are asked for.
 
@@ -108,76 +40,16 @@ def analyze_time(
         UserInputError: An option is out of range, or the only trace can't be read.
         ReadingCancelled: ``reading.cancelled`` said so.
     """
-    options = steady or SteadyOptions()
-    options.check()
-    ranks = []
-    for file, columns in each_trace(traces, reading):
-        if isinstance(columns, UserInputError):
-            ranks.append(RankFacts(RankReport(file, None, None, failure_text(file, columns))))
-            continue
-        work = trace_work(columns)
-        links = link_device_work(columns, columns.device_rows())
-        assignment = assign_work(columns, None, work, links)
-        report = report_stages(columns, assignment)
-        quality = assess(columns, work, links)
-        quality = replace(quality, caveats=(*quality.caveats, *report.caveats, *_timeline_caveats(work.device)))
-        found = None
-        if gaps and len(work.rows):
-            found = find_gaps(
-                columns, work, links, assignment, stages=tuple(stages), shortest_us=shortest_us, largest=largest
-            )
-        ranks.append(
-            RankFacts(
-                RankReport(file, quality, None, None, columns.metadata),
-                report,
-                None if gaps else _steady(report, upstream_steps(columns).labels, options),
-                upstream_timeline(columns),
-                timelines(columns, work, assignment),
-                found,
-            )
-        )
-        del columns, work, links, assignment
-    worlds = [rank.report.quality.world_size for rank in ranks if rank.report.quality is not None]
-    return TimeReport(traces, tuple(ranks), max((world for world in worlds if world), default=None), tuple(stages))
+    if steady is not None:
+        steady.check()
+    asked = TimeOptions(steady, tuple(stages), gaps, shortest_us, largest)
 
+    def compute() -> TimeReport:
+        from magpie_tui.traces.time_analysis import work_out
 
-def _timeline_caveats(device: str) -> list[Caveat]:
-    if device != "cpu":
-        return []
-    return [
-        Caveat(
-            "work_on_cpu",
-            "the engine ran on the CPU: its leaf ops are the work, and idle is the time between them",
-            ("timeline", "gaps"),
-        )
-    ]
+        return work_out(traces, reading, asked)
 
-
-def _steady(report: StageReport, labels: Sequence[StepLabel], options: SteadyOptions) -> Steady | None:
-    steps = [label.upstream for label in labels]
-    if not steps:
-        return None
-    regions = steady_regions(steps, options)
-    coverage = {fact.label: fact.split_coverage_pct for fact in report.steps}
-    same = len(report.steps) == len(steps)
-
-    def covered(index: int) -> float | None:
-        return report.steps[index].split_coverage_pct if same else coverage.get(labels[index].text)
-
-    windows = [
-        SteadyWindow(
-            window.label,
-            window.first,
-            window.last,
-            sum(step.kind is Stage.prefill for step in steps[window.first : window.last]),
-            sum(step.kind is Stage.prefilldecode for step in steps[window.first : window.last]),
-            sum(step.kind is Stage.decode for step in steps[window.first : window.last]),
-            tuple(covered(index) for index in range(window.first, window.last)),
-        )
-        for window in steady_windows(steps, regions, options)
-    ]
-    notes = steady_notes(steps, regions, searched=options.iterations is None)
-    return Steady(options.num_steps, regions, tuple(windows), tuple(notes))
+    return remembered("time", traces, asked, reading, compute)
 
 
 def timeline_json(report: RankReport, timeline: Timeline | None) -> list[dict[str, Any]] | None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.arrays import distinct
-from magpie_tui.traces.columns import TraceColumns
+from magpie_tui.traces.balance import Caveat
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.labels import Dialect
 from magpie_tui.traces.links import Links, link_device_work
-from magpie_tui.traces.quality import Caveat
 from magpie_tui.traces.sets import is_member
 from magpie_tui.traces.split import step_events
 from magpie_tui.traces.stage_names import Stage
@@ -21,6 +20,8 @@ from magpie_tui.traces.work import Work, grouped_busy_ns, trace_work
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from magpie_tui.traces.columns import TraceColumns
 
 _MOSTLY = 0.999
 _INSIDE_AT_ONCE = 4_000_000

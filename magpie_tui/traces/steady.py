@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
-from magpie_tui.traces.labels import UpstreamStep
+
+if TYPE_CHECKING:
+    from magpie_tui.traces.labels import UpstreamStep
 
 DEFAULT_NUM_STEPS = 32
 _OPENS_AT = 6

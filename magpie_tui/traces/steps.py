@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.arrays import distinct
+from magpie_tui.traces.balance import Caveat
 from magpie_tui.traces.call_tree import repeated_ranges
-from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.decimals import MISSING
 from magpie_tui.traces.labels import TIERS, Dialect, StepLabel, parse_label
-from magpie_tui.traces.quality import Caveat
 from magpie_tui.traces.stage_names import Stage
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from magpie_tui.traces.columns import TraceColumns
 
 
 _SHARE_OF_CALLS = 0.5

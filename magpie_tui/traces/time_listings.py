@@ -9,7 +9,7 @@ from magpie_tui.basics.tables import Column
 from magpie_tui.traces.listings import digits
 
 if TYPE_CHECKING:
-    from magpie_tui.traces.stage_analysis import RankFacts, TimeReport
+    from magpie_tui.traces.time_report import RankFacts, TimeReport
 
 
 def _ranked(

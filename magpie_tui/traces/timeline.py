@@ -11,13 +11,13 @@ from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.operators.launches import upstream_pairs
 from magpie_tui.traces.sets import distinct
 from magpie_tui.traces.stage_names import Stage
-from magpie_tui.traces.work import Work
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from magpie_tui.traces.stages import Assignment
+    from magpie_tui.traces.work import Work
 
 _COLLECTIVE = re.compile(r"nccl|rccl|cross_device_reduce", re.IGNORECASE)
 _MORE_COLLECTIVES = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from magpie_tui.traces.quality import Quality, caveats
+from magpie_tui.traces.balance import Quality, caveats
 
 _SEVERITY = ("ok", "no_work", "partial", "failed_to_capture")
 _ADDED = (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from magpie_tui.traces import cache, reader
+from magpie_tui.traces import cache, identity, reader
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.load import load_columns
 from magpie_tui.traces.reader import read_columns
@@ -19,7 +19,7 @@ from tests.traces.naive import fast_rows, kernel, launch, op, write_trace
 
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cache, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(identity, "WORTHWHILE_BYTES", 0)
     events: list[dict[str, Any]] = [op("aten::mm ü", 1.5, 9, 5, [[4, 8], []]), launch("cudaLaunchKernel", 2, 1)]
     events += [kernel("k", 10 + index, 0.25, 1, grid=[index, 1, 1]) for index in range(20)]
     events.append({"ph": "M", "name": "process_name", "pid": "Spans", "tid": None, "args": {"name": "x"}})
@@ -59,7 +59,7 @@ def test_a_changed_trace_is_read_again(trace: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone"])
 def test_a_damaged_entry_is_ignored(trace: Path, suffix: str, damage: str) -> None:
     expected = fast_rows(load_columns(trace))
-    (entry,) = cache.cache_root().glob(f"*{suffix}")
+    (entry,) = identity.cache_root().glob(f"*{suffix}")
     data = entry.read_bytes()
     if damage == "gone":
         entry.unlink()
@@ -74,14 +74,14 @@ def test_the_entries_used_longest_ago_go_first(trace: Path, tmp_path: Path) -> N
     load_columns(trace)
     other = write_trace(tmp_path / "u.json", [kernel("k", 1, 2)])
     load_columns(other)
-    old = cache.cache_root() / f"{cache.cache_key(trace, salvage=False)}.json"
+    old = identity.cache_root() / f"{identity.cache_key(trace, salvage=False)}.json"
     os.utime(old, (1, 1))
-    size = sum(path.stat().st_size for path in cache.cache_root().iterdir())
-    cache.prune(cache.cache_root(), size - 1)
+    size = sum(path.stat().st_size for path in identity.cache_root().iterdir())
+    cache.prune(identity.cache_root(), size - 1)
     assert cache.load(trace, salvage=False) is None
     assert cache.load(other, salvage=False) is not None
-    cache.prune(cache.cache_root(), 0)
-    assert list(cache.cache_root().iterdir()) == []
+    cache.prune(identity.cache_root(), 0)
+    assert list(identity.cache_root().iterdir()) == []
 
 
 def test_an_unwritable_cache_is_no_error(trace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
