@@ -92,6 +92,7 @@ def parse_amd_smi_static(text: str) -> Reading:
                 pci_address=pci_address(bus.get("bdf") or card.get("bdf")),
                 memory_total_bytes=size_bytes(vram.get("size"), unit="MB"),
                 power_cap_w=_power_cap(limit),
+                power_cap_default_w=_power_cap_default(limit),
                 compute_units=integer(asic.get("num_compute_units")),
                 ecc_enabled=_ecc_of(card),
                 partition=_partition_of(_object(card.get("partition"))),
@@ -106,6 +107,21 @@ def _power_cap(limit: Mapping[str, object]) -> float | None:
     if found is None:
         found = number(_object(limit.get("ppt0")).get("socket_power_limit"))
     return found if found is not None else number(limit.get("max_power"))
+
+
+def _power_cap_default(limit: Mapping[str, object]) -> float | None:
+    """The highest limit that can be set, which is the one that a GPU comes with."""
+    found = number(limit.get("max_power"))
+    return found if found is not None else number(_object(limit.get("ppt0")).get("max_power_limit"))
+
+
+def performance_level(value: object) -> str | None:
+    """``auto`` from ``AMDSMI_DEV_PERF_LEVEL_AUTO``; None where it is not told."""
+    text = known_text(value)
+    if text is None:
+        return None
+    word = text.upper().rpartition("PERF_LEVEL_")[2].replace("_", " ").lower()
+    return word if word and "unknown" not in word else None
 
 
 def _ecc_of(card: Mapping[str, object]) -> bool | None:
@@ -179,6 +195,7 @@ def parse_amd_smi_metric(text: str) -> Reading:
                 temperature_c=temperature,
                 temperature_sensor=sensor,
                 utilization_percent=number(_object(card.get("usage")).get("gfx_activity")),
+                clock_mode=performance_level(card.get("perf_level")),
                 throttle_reasons=_throttle(card, power),
             )
         )
@@ -280,6 +297,7 @@ def _rocm_smi_card(index: int, card: Mapping[str, object]) -> Gpu:
         clock_memory_mhz=number(first("mclk clock speed:", "mclk clock speed", "current clock speed for mclk")),
         power_w=number(first("current socket graphics package power (w)", "average graphics package power (w)")),
         power_cap_w=number(first("max graphics package power (w)")),
+        clock_mode=performance_level(first("performance level")),
         temperature_c=temperature,
         temperature_sensor=sensor,
         utilization_percent=number(first("gpu use (%)")),

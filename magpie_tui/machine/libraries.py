@@ -18,8 +18,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from magpie_tui.basics.json_strict import dumps, loads
+from magpie_tui.machine.amd import performance_level
 from magpie_tui.machine.model import Gpu, GpuProcess, Reading
-from magpie_tui.machine.nvidia import architecture_of, reasons_of_mask
+from magpie_tui.machine.nvidia import APPLICATION_CLOCKS_BIT, architecture_of, clock_mode_of, reasons_of_mask
 from magpie_tui.machine.probe import Runner
 from magpie_tui.machine.values import integer, known_text, number, pci_address
 
@@ -77,6 +78,7 @@ def _nvml_gpu(nvml: Any, index: int) -> Gpu:
         number(_ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))),
         number(_ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))),
     )
+    usual = number(_ask(lambda: nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)))
     return Gpu(
         index=index,
         vendor="NVIDIA",
@@ -93,6 +95,8 @@ def _nvml_gpu(nvml: Any, index: int) -> Gpu:
         clock_memory_max_mhz=number(_ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM))),
         power_w=None if power is None else power / 1000,
         power_cap_w=None if cap is None else cap / 1000,
+        power_cap_default_w=None if usual is None else usual / 1000,
+        clock_mode=None if mask is None else clock_mode_of(bool(mask & APPLICATION_CLOCKS_BIT)),
         temperature_c=temperature,
         temperature_sensor="gpu" if temperature is not None else None,
         utilization_percent=number(_ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
@@ -141,7 +145,8 @@ def _amdsmi_gpu(amdsmi: Any, handle: Any, index: int) -> Gpu:
     memory_clock = _ask(lambda: amdsmi.amdsmi_get_clock_info(handle, amdsmi.AmdSmiClkType.MEM)) or {}
     total, used = number(vram.get("vram_total")), number(vram.get("vram_used"))
     temperature, sensor = _amdsmi_temperature(amdsmi, handle)
-    cap = number(_ask(lambda: amdsmi.amdsmi_get_power_cap_info(handle)["power_cap"]))
+    caps = _ask(lambda: amdsmi.amdsmi_get_power_cap_info(handle)) or {}
+    cap, usual = number(caps.get("power_cap")), number(caps.get("default_power_cap"))
     partition = [
         known_text(_ask(lambda: amdsmi.amdsmi_get_gpu_compute_partition(handle))),
         known_text(_ask(lambda: amdsmi.amdsmi_get_gpu_memory_partition(handle))),
@@ -169,6 +174,8 @@ def _amdsmi_gpu(amdsmi: Any, handle: Any, index: int) -> Gpu:
             None,
         ),
         power_cap_w=None if cap is None else (cap / 1e6 if cap >= 100_000 else cap),
+        power_cap_default_w=None if usual is None else (usual / 1e6 if usual >= 100_000 else usual),
+        clock_mode=performance_level(_ask(lambda: amdsmi.amdsmi_get_gpu_perf_level(handle))),
         temperature_c=temperature,
         temperature_sensor=sensor,
         utilization_percent=number((_ask(lambda: amdsmi.amdsmi_get_gpu_activity(handle)) or {}).get("gfx_activity")),

@@ -45,6 +45,9 @@ class Gpu:
         architecture: ``gfx942`` or ``sm_90``.
         pci_address: ``0000:00:06.0``, lower case.
         clock_core_mhz, clock_core_max_mhz: Shader clock now and its maximum.
+        power_cap_w, power_cap_default_w: The cap in force, and the one it has unless somebody sets it (the highest that
+            can be set where only that is told).
+        clock_mode: ``auto``, AMD's performance level, or ``application clocks`` that somebody set (NVIDIA).
         temperature_sensor: Where ``temperature_c`` was read (``gpu``, ``hotspot``, ``edge``).
         throttle_reasons: Active reasons that hold the clocks down; empty when there are none.
         partition: ``SPX/NPS1`` (AMD) or the MIG mode (NVIDIA).
@@ -67,6 +70,8 @@ class Gpu:
     clock_memory_max_mhz: float | None = None
     power_w: float | None = None
     power_cap_w: float | None = None
+    power_cap_default_w: float | None = None
+    clock_mode: str | None = None
     temperature_c: float | None = None
     temperature_sensor: str | None = None
     utilization_percent: float | None = None

@@ -31,6 +31,7 @@ QUERY_FIELDS = (
     "clocks.max.memory",
     "power.draw",
     "power.limit",
+    "power.default_limit",
     "temperature.gpu",
     "utilization.gpu",
     "ecc.mode.current",
@@ -56,6 +57,10 @@ def architecture_of(compute_capability: object) -> str | None:
     text = known_text(compute_capability)
     found = re.match(r"^(\d+)\.(\d+)$", text) if text else None
     return f"sm_{found.group(1)}{found.group(2)}" if found else None
+
+
+APPLICATION_CLOCKS_BIT = 0x02
+"""Set while clocks that somebody set hold the GPU down: no throttling, but another mode than the usual one."""
 
 
 def reasons_of_mask(mask: int) -> tuple[str, ...]:
@@ -103,6 +108,7 @@ def parse_query(text: str) -> Reading:
                 clock_memory_max_mhz=number(row.get("clocks.max.memory")),
                 power_w=number(row.get("power.draw")),
                 power_cap_w=number(row.get("power.limit")),
+                power_cap_default_w=number(row.get("power.default_limit")),
                 temperature_c=number(row.get("temperature.gpu")),
                 temperature_sensor="gpu" if number(row.get("temperature.gpu")) is not None else None,
                 utilization_percent=number(row.get("utilization.gpu")),
@@ -195,6 +201,10 @@ def _gpu_of(element: ElementTree.Element, index: int) -> Gpu:
                 "power_readings/power_limit",
             )
         ),
+        power_cap_default_w=number(
+            _first(element, "gpu_power_readings/default_power_limit", "power_readings/default_power_limit")
+        ),
+        clock_mode=_clock_mode(element),
         temperature_c=temperature,
         temperature_sensor="gpu" if temperature is not None else None,
         utilization_percent=number(_first(element, "utilization/gpu_util")),
@@ -203,6 +213,20 @@ def _gpu_of(element: ElementTree.Element, index: int) -> Gpu:
         ecc_enabled=switch(_first(element, "ecc_mode/current_ecc")),
         partition=_mig(_first(element, "mig_mode/current_mig")),
     )
+
+
+def _clock_mode(element: ElementTree.Element) -> str | None:
+    """``auto``, or that somebody set application clocks; clocks locked by ``-lgc`` are not told by the driver."""
+    for word in ("event", "throttle"):
+        held = switch(_first(element, f"clocks_{word}_reasons/clocks_{word}_reason_applications_clocks_setting") or "")
+        if held is not None:
+            return clock_mode_of(held)
+    return None
+
+
+def clock_mode_of(held: bool) -> str:
+    """Name the clock mode by whether application clocks hold the clocks."""
+    return "application clocks" if held else "auto"
 
 
 def _throttle_reasons(element: ElementTree.Element) -> tuple[str, ...] | None:

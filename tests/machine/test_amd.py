@@ -49,6 +49,17 @@ def test_amd_smi_metric() -> None:
     assert idle.throttle_reasons == () and idle.utilization_percent == 0
 
 
+def test_the_performance_level_is_the_clock_mode() -> None:
+    cards = [
+        {"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO"},
+        {"gpu": 1, "perf_level": "AMDSMI_DEV_PERF_LEVEL_STABLE_PEAK"},
+        {"gpu": 2, "perf_level": "N/A"},
+        {"gpu": 3},
+    ]
+    gpus = parse_amd_smi_metric(json.dumps(cards)).gpus
+    assert [gpu.clock_mode for gpu in gpus] == ["auto", "stable peak", None, None]
+
+
 def test_the_one_word_for_throttling_is_used_where_no_violations_are_listed() -> None:
     for word, expected in (("UNTHROTTLED", ()), ("THROTTLED", ("throttled",)), ("N/A", None)):
         text = json.dumps([{"gpu": 0, "power": {"throttle_status": word}}])

@@ -118,3 +118,8 @@ def test_xml_cut_off_anywhere_is_parsed_or_refused(length: int) -> None:
 def test_masks_and_architectures() -> None:
     assert reasons_of_mask(0x1) == () and reasons_of_mask(0x104) == ("sw_power_cap",)
     assert architecture_of("12.1") == "sm_121" and architecture_of("[N/A]") is None and architecture_of(None) is None
+
+
+def test_the_default_power_cap_and_the_clock_mode_are_read() -> None:
+    first = parse_xml(fixture("h200/nvidia_smi_qx.xml")).gpus[0]
+    assert (first.power_cap_w, first.power_cap_default_w, first.clock_mode) == (700, 700, "auto")
