@@ -82,6 +82,8 @@ class Keeper:
         grace_s: Seconds between SIGTERM and SIGKILL where nobody says otherwise.
         asked_by_signal: Returns the order behind a SIGTERM or SIGINT to this process.
         on_stop: Told once, before the first signal is sent.
+        released: Returns pid and start time of members that outlive the tree with all below them, as they were asked
+            to: supervisors of servers that are kept. Asked when the tree is ended.
     """
 
     def __init__(
@@ -93,12 +95,15 @@ class Keeper:
         grace_s: float,
         asked_by_signal: Callable[[], StopOrder] | None = None,
         on_stop: Callable[[StopOrder], None] | None = None,
+        released: Callable[[], frozenset[tuple[int, int]]] | None = None,
     ) -> None:
         self._control = control
         self._bound = bound
         self._grace_s = grace_s
         self._asked_by_signal = asked_by_signal or (lambda: StopOrder("a signal to its keeper", grace_s))
         self._on_stop = on_stop
+        self._ask_released = released
+        self._released: frozenset[tuple[int, int]] = frozenset()
         self._frames = FrameReader()
         self._signals_seen = 0
         self._signals_obeyed = 0
@@ -226,7 +231,10 @@ class Keeper:
         """Return the running members of the tree; adopted ones that have ended are reaped on the way."""
         me = os.getpid()
         running = []
-        for process in procfs.select_descendants(me, procfs.read_all()):
+        processes = procfs.read_all()
+        if self._released:
+            processes = [process for process in processes if process.key not in self._released]
+        for process in procfs.select_descendants(me, processes):
             if process.is_running:
                 running.append(process)
             elif process.parent == me and process.pid != self._first:
@@ -238,6 +246,8 @@ class Keeper:
         """SIGTERM to each member once, wait, SIGKILL until none is left."""
         if self._order is None:
             self._deadline = time.monotonic() + self._grace_s
+        if self._ask_released is not None:
+            self._released = self._ask_released()
         asked: set[tuple[int, int]] = set()
         killed: set[tuple[int, int]] = set()
         pause_s = _FIRST_LOOK_S
@@ -293,7 +303,8 @@ class Keeper:
                 pass
         except ChildProcessError:
             return True
-        return False
+        # With a released one alive the kernel can't say it: then the process table does.
+        return bool(self._released) and not self._running()
 
 
 def _signal(process: procfs.ProcessStat, number: int) -> None:

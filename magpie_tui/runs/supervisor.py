@@ -26,6 +26,8 @@ from magpie_tui.runs import layout
 from magpie_tui.runs.status_file import Json, create_reserve, identity, utc_now, write_status
 
 _LONGEST_EVENT_BYTES = 1 << 16
+_MAY_RELEASE = ("benchmark",)
+"""Kinds of runs that may leave something behind; what judges kernels never does."""
 
 
 class Supervisor:
@@ -64,6 +66,7 @@ class Supervisor:
             grace_s=self._grace_s,
             asked_by_signal=self._read_stop_request,
             on_stop=self._note_stop,
+            released=self._read_released if self._status["kind"] in _MAY_RELEASE else None,
         )
         self._status["supervisor"] = identity(os.getpid())
         self._write()
@@ -99,6 +102,15 @@ class Supervisor:
             return StopOrder(str(request["by"]), float(request["grace_s"]))
         except (OSError, ValueError, KeyError, TypeError):
             return StopOrder("a signal to its supervisor", self._grace_s)
+
+    def _read_released(self) -> frozenset[tuple[int, int]]:
+        """Return pid and start time of what outlives the run."""
+        path = os.path.join(self._directory, layout.RELEASED)  # noqa: PTH118
+        try:
+            with open(path, encoding="utf-8") as file:  # noqa: PTH123
+                return frozenset((int(item["pid"]), int(item["start_ticks"])) for item in json.load(file))
+        except (OSError, ValueError, KeyError, TypeError):
+            return frozenset()
 
     def _note_stop(self, order: StopOrder) -> None:
         self._status["stop"] = {"by": order.by, "requested_at": utc_now(), "grace_s": order.grace_s}

@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, MagpieTuiError
+from magpie_tui.basics.text import plural
 from magpie_tui.configs.benchmark import BenchmarkConfig, load_benchmark_config
 from magpie_tui.configs.positions import Origin, Setting
 from magpie_tui.serving.comparability import measured_facts, plain, planned_facts
 from magpie_tui.serving.control import ControlError, call, metrics_text, root_of
 from magpie_tui.serving.counters import cross_check, read_counters, server_window
+from magpie_tui.serving.kept import kept_server
+from magpie_tui.serving.kept_state import KeptServer, is_kept, look_for_kept
 from magpie_tui.serving.lifecycle import RunningServer, ServerFailure, attach, started_server, stop_text
 from magpie_tui.serving.live import LiveWriter
 from magpie_tui.serving.load.model import ClosedLoop, LoadPlan, LoadResult
@@ -98,13 +101,15 @@ class _Run:
         self.began = time.monotonic()
         self._phase_began = self.began
         self._phase: Phase | None = None
+        self._lifecycle = False
+        self._kept: KeptServer | None = None
 
     def carry_out(self, server: RunningServer | None) -> RunOutcome:
         """Do everything; what the run does to itself is an outcome, what keeps it from starting an error."""
         self.phase(Phase.preflight)
         for name in (TRACE_DIRECTORY, "system_profile"):
             (self.workspace / name).mkdir(exist_ok=True)
-        placement = None if self._base_url is not None else place(self.config, self.workspace, profiled=self.profiled)
+        placement = self._placement(given=server is not None)
         record = RunRecord.start(self.config, self.request, self.workspace, placement, profiled=self.profiled)
         try:
             with self._server(placement, server) as running:
@@ -128,6 +133,29 @@ class _Run:
                 self._note_interruption(record)
                 raise
         return self._finish(record, None)
+
+    def _placement(self, *, given: bool) -> Placement | None:
+        """Decide where the server runs; None for one that runs anyway and is not started by anybody here.
+
+        Raises:
+            MachineError: As ``place``; or a twin found a kept server in its place.
+        """
+        if self._base_url is not None:
+            return None
+        lifecycle = self.request.keep_server and not given and is_kept(self.config)
+        kept = look_for_kept(self.config) if lifecycle else None
+        if self.profiled:
+            # A profiler is set up at the start: a twin has a server of its own, which it stops.
+            if kept is not None and kept.run is not None:
+                raise MachineError(
+                    f"a kept server is in the way of the profiled twin: {kept.text}",
+                    hint=f"magpie-tui runs stop {kept.run.id}",
+                    key="server_lifecycle",
+                )
+            lifecycle = False
+        self._lifecycle, self._kept = lifecycle, kept
+        reused = kept.keys if kept is not None and kept.answers and lifecycle else None
+        return place(self.config, self.workspace, profiled=self.profiled, reused=reused)
 
     def _note_interruption(self, record: RunRecord) -> None:
         """Write down as much as there is before an interruption goes on its way."""
@@ -175,7 +203,7 @@ class _Run:
             return
         with contextlib.ExitStack() as stack:
             self.found.notes += [*placement.order.command.assumptions]
-            server = stack.enter_context(started_server(placement.order, self.report, should_stop=self._out_of_time))
+            server = stack.enter_context(self._ours(placement))
             self.found.server = server.facts
             try:
                 yield server
@@ -185,6 +213,27 @@ class _Run:
                 said = stop_text(server)
                 if said is not None:
                     self.found.notes.append(said)
+
+    @contextlib.contextmanager
+    def _ours(self, placement: Placement) -> Iterator[RunningServer]:
+        """A server of this run alone, or a kept one."""
+        if not self._lifecycle:
+            with started_server(placement.order, self.report, should_stop=self._out_of_time) as server:
+                yield server
+            return
+        with kept_server(
+            self.config,
+            placement.order,
+            placement.engine,
+            self._kept,
+            self.workspace.parent,
+            self.report,
+            should_stop=self._out_of_time,
+        ) as (server, notes):
+            self.found.notes += notes
+            for note in notes:
+                self.report.note(note)
+            yield server
 
     def _measure(self, server: RunningServer, placement: Placement | None) -> None:
         """Warm up, measure, and (a twin) capture."""
@@ -227,6 +276,12 @@ class _Run:
             if path is not None and server.is_ours:
                 with contextlib.suppress(ControlError):
                     policy = "reset" if call(server.base_url, path, method="POST").ok else "kept"
+            if server.is_ours:
+                emptied = "was emptied" if policy == "reset" else "could not be emptied"
+                before = plural(server.runs, "earlier run")
+                self.found.notes.append(
+                    f"the server is shared with {before}; its prefix cache {emptied} before this one"
+                )
         self.found.comparability["server.cache_policy"] = policy
 
     def _warm_up(self, plan: LoadPlan, watch: RunWatch) -> bool:

@@ -148,6 +148,11 @@ def new_container(docker: str, run: Callable[[Sequence[str]], ToolOutput] = _run
     return Container(docker, f"magpie-tui-{label}", label, run)
 
 
+def container_named(docker: str, name: str, label: str) -> Container:
+    """Return the handle of a container that an earlier run of ours started."""
+    return Container(docker, name, label, _run_docker)
+
+
 def run_arguments(
     container: Container,
     image: str,

@@ -252,6 +252,7 @@ class _Experiment:
             guard_output_throughput=self._guard(arm),
             stop_on_flags=plan.stop_on_flags,
             run_mode=plan.run_mode,
+            keep_server=False,
         )
         server = self._shared(arm, request, workspace) if plan.share_servers and runs is self._tools.clean else None
         runs(request, workspace, report=_RunReporter(text, self._report), server=server)

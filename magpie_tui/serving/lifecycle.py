@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from magpie_tui.basics.errors import MachineError
 from magpie_tui.basics.redact import redact_command, redact_environment
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_bytes
 from magpie_tui.machine.ports import read_ports
-from magpie_tui.processes.children import Child, ChildResult, start_child
+from magpie_tui.processes.children import ChildResult, start_child
 from magpie_tui.processes.identity import descendants
 from magpie_tui.serving.control import ControlError, call, listed_models, stated_version
 from magpie_tui.serving.model import Phase, Reporter, ServerFacts
@@ -39,24 +39,40 @@ class ServerFailure(Exception):
     """The server did not become ready, or ended; the text says why, for people."""
 
 
+class ServerProcess(Protocol):
+    """The process tree of a server: a child of this process, or a run that is kept."""
+
+    @property
+    def pid(self) -> int | None:
+        """Pid of its first process."""
+
+    def wait(self, timeout_s: float | None = None) -> ChildResult | None:
+        """Wait for the end; None when it still runs after ``timeout_s``."""
+
+    def stop(self, grace_s: float | None = None, *, by: str = "its caller") -> ChildResult:
+        """End the tree; nothing of it is left when this returns."""
+
+
 @dataclass(slots=True)
 class RunningServer:
     """A server that answers.
 
     Attributes:
         facts: What it is.
-        child: Its process tree; None for one that was there already.
+        child: Its process tree; None for one that was there already and is not ours.
         container: Where it runs in one.
         log_path: Its output; None for one that is not ours.
         runs: Measurements that it has served, to tell a fresh server from a used one.
+        take_log: Brings ``log_path`` up to date where the server itself writes elsewhere.
     """
 
     facts: ServerFacts
-    child: Child | None = None
+    child: ServerProcess | None = None
     container: Container | None = None
     log_path: Path | None = None
     runs: int = 0
     stopped: ChildResult | None = field(default=None)
+    take_log: Callable[[], None] | None = None
 
     @property
     def base_url(self) -> str:
@@ -73,6 +89,8 @@ class RunningServer:
         if self.child is None:
             return None
         result = self.child.wait(0.0)
+        if self.take_log is not None:
+            self.take_log()
         if result is not None:
             return f"the server {end_text(result)}{_cause(self.log_path)}"
         return log_too_long(self.log_path)
@@ -186,9 +204,9 @@ def started_server(
         stderr_path=order.log_path,
         grace_s=STOP_GRACE_S,
     )
-    server = RunningServer(_facts(order, child), child, order.container, order.log_path)
+    server = RunningServer(facts_of(order, child.pid), child, order.container, order.log_path)
     try:
-        _wait_until_ready(order, server, report, should_stop)
+        wait_until_ready(order, server, report, should_stop)
         version = stated_version(order.base_url) or order.version
         server.facts = replace(server.facts, start_s=time.monotonic() - began, version=version)
         yield server
@@ -197,7 +215,8 @@ def started_server(
         server.stop()
 
 
-def _facts(order: StartOrder, child: Child) -> ServerFacts:
+def facts_of(order: StartOrder, pid: int | None) -> ServerFacts:
+    """Return what is known of a server before it answers."""
     return ServerFacts(
         engine=order.engine.name,
         version=order.version,
@@ -205,15 +224,19 @@ def _facts(order: StartOrder, child: Child) -> ServerFacts:
         environment=redact_environment(order.added),
         base_url=order.base_url,
         model=order.model,
-        pid=None if order.container is not None else child.pid,
+        pid=None if order.container is not None else pid,
         assumptions=order.command.assumptions,
     )
 
 
-def _wait_until_ready(
+def wait_until_ready(
     order: StartOrder, server: RunningServer, report: Reporter, should_stop: Callable[[], str | None]
 ) -> None:
-    """Poll until our process owns the port and lists the expected model."""
+    """Poll until our process owns the port and lists the expected model.
+
+    Raises:
+        ServerFailure: It ended, took too long, was to be given up, or something else took its place.
+    """
     began = time.monotonic()
     pause_s, last = _FIRST_LOOK_S, "nobody listens on its port yet"
     while True:

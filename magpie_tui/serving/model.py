@@ -118,6 +118,7 @@ class RunRequest:
             ``invalid`` (a set share of the baseline's); None never does.
         stop_on_flags: Kinds of ``ServerFlag`` that end the run.
         run_mode: Overrides the config's.
+        keep_server: Whether ``server_lifecycle`` of the config is followed; experiments have a policy of their own.
     """
 
     config_path: Path
@@ -125,6 +126,7 @@ class RunRequest:
     guard_output_throughput: float | None = None
     stop_on_flags: tuple[str, ...] = ()
     run_mode: str | None = None
+    keep_server: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from magpie_tui.serving.engines.model import Engine, Installed, ServePlan
 from magpie_tui.serving.lifecycle import StartOrder, server_environment
 from magpie_tui.serving.profiling import TRACE_DIRECTORY
 from magpie_tui.serving.workload import HOST, model_of, serve_plan
+from magpie_tui.workspaces.values import as_mapping
 
 _CLIENT_ONLY = frozenset(
     {
@@ -105,6 +106,17 @@ def choose_devices(config: BenchmarkConfig, installed: Installed) -> Devices:
     return Devices(chosen, _variables(chosen))
 
 
+def _devices_of(reused: Mapping[str, object], installed: Installed) -> Devices:
+    """Return the GPUs that a kept server sees, as far as that was written down."""
+    if is_cpu_build(installed):
+        return Devices(note="the framework is built for CPUs")
+    known = as_mapping(reused.get("visible_devices"))
+    text = next((str(known[name]) for name in VISIBLE_DEVICES if known.get(name)), "")
+    wanted = {int(word) for word in text.split(",") if word.strip().isdigit()}
+    gpus, _readings = read_gpus()
+    return Devices(tuple(gpu for gpu in gpus if gpu.index in wanted), note="those of the kept server")
+
+
 def _variables(gpus: tuple[Gpu, ...]) -> dict[str, str]:
     ids = ",".join(str(gpu.index) for gpu in gpus)
     if gpus[0].vendor == "NVIDIA":
@@ -157,8 +169,18 @@ class Placement:
     trace_directory: Path
 
 
-def place(config: BenchmarkConfig, workspace: Path, *, profiled: bool) -> Placement:
+def own_environment(config: BenchmarkConfig) -> dict[str, str]:
+    """Return the variables of ``envs`` that are the server's: neither the client's nor arguments."""
+    return {name: value for name, value in config.envs.items() if name not in _CLIENT_ONLY}
+
+
+def place(
+    config: BenchmarkConfig, workspace: Path, *, profiled: bool, reused: Mapping[str, object] | None = None
+) -> Placement:
     """Decide all of it.
+
+    Args:
+        reused: What is written down about a kept server that will be used; GPUs are then those that it has.
 
     Raises:
         UserInputError: The framework is none that is served.
@@ -172,7 +194,7 @@ def place(config: BenchmarkConfig, workspace: Path, *, profiled: bool) -> Placem
             hint="set `python:` in the config to its interpreter or virtual environment, or run_mode: docker",
             key="framework",
         )
-    devices = choose_devices(config, installed)
+    devices = choose_devices(config, installed) if reused is None else _devices_of(reused, installed)
     traces = workspace / TRACE_DIRECTORY
     docker = config.run_mode == "docker"
     seen = Path(WORKSPACE_MOUNT) / TRACE_DIRECTORY if docker else traces
@@ -186,8 +208,7 @@ def _local_order(
     config: BenchmarkConfig, workspace: Path, engine: Engine, installed: Installed, devices: Devices, plan: ServePlan
 ) -> StartOrder:
     command = engine.command(plan, installed)
-    own = {name: value for name, value in config.envs.items() if name not in _CLIENT_ONLY}
-    added = {**own, **(devices.variables or {}), **command.environment}
+    added = {**own_environment(config), **(devices.variables or {}), **command.environment}
     ready = config.value("server_lifecycle.server_ready_timeout_s")
     limit = float(ready) if isinstance(ready, (int, float)) else config.timeout_seconds
     return StartOrder(

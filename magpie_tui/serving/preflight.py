@@ -13,7 +13,7 @@ from pathlib import Path
 from magpie_tui.basics.errors import MachineError
 from magpie_tui.basics.files import write_json
 from magpie_tui.basics.paths import private_directory, state_directory
-from magpie_tui.basics.text import printable
+from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_bytes, format_clock
 from magpie_tui.configs.benchmark import BenchmarkConfig, load_benchmark_config
 from magpie_tui.configs.check import ConfigKind, Mode
@@ -26,12 +26,19 @@ from magpie_tui.serving.control import ControlError, listed_models, root_of
 from magpie_tui.serving.engines import ENGINE_NAMES, engine_named
 from magpie_tui.serving.engines.detect import detect_local
 from magpie_tui.serving.estimate import expected_run
+from magpie_tui.serving.kept import settings_problem
+from magpie_tui.serving.kept_state import KeptServer, is_kept, kept_place, look_for_kept
 from magpie_tui.serving.model_fit import access_item, environment_of, fit_items
 from magpie_tui.serving.placement import image_of, is_cpu_build
+from magpie_tui.serving.script import script_of
 from magpie_tui.serving.workload import HOST
 
 FLOOR_NAME = "gpu_memory_floor.json"
 _FLOOR_SLACK_BYTES = 1 << 30
+_CAP_SLACK = 0.98
+"""A cap this close to the default counts as the default: tools round."""
+_WHOLE = frozenset({"SPX/NPS1", "SPX", "no MIG", "disabled", "Disabled"})
+"""Partition modes in which a GPU is one GPU."""
 
 
 def review(
@@ -93,6 +100,8 @@ def _items(
     client_only = "BENCHMARK_BASE_URL" in config.envs
     served = config.framework in ENGINE_NAMES and run_mode in ("local", "docker") and not client_only
     on_cpu = False
+    kept = look_for_kept(config, environ) if is_kept(config) and not client_only else None
+    usable = kept is not None and kept.answers and settings_problem(config, kept) is None
     for item in base.items:
         if served and run_mode == "local" and item.name.startswith("framework "):
             item, on_cpu = _framework(config, environ)
@@ -101,7 +110,9 @@ def _items(
         elif client_only and item.name == "server":
             item = _running_server(config)
         elif item.name.startswith("port ") and item.status in ("blocker", "warning"):
-            item = _port(item, config)
+            item = _port(item, config, kept)
+        elif usable and item.name == "idle GPUs":
+            item = ReviewItem(item.name, "ok", "those of the kept server are used")
         if on_cpu and item.name.startswith(("GPUs for TP", "idle GPUs", "vendor")):
             if item.name.startswith("GPUs for TP"):
                 yield ReviewItem("GPUs", "ok", "none is needed: the framework is built for CPUs")
@@ -114,10 +125,8 @@ def _items(
     yield from _host(machine, on_cpu=on_cpu)
     if not on_cpu:
         yield from _gpu_settings(machine)
-    if config.value("server_lifecycle.enabled") is True:
-        evidence = "each run starts a server of its own and ends it, whatever server_lifecycle says"
-        hint = "a kept server answers from a warm cache; magpie-tui experiment --share-servers resets one between runs"
-        yield ReviewItem("server_lifecycle", "warning", evidence, hint)
+    if is_kept(config):
+        yield _lifecycle(config, kept, environ)
     yield _time(config, output_dir)
     yield _output(output_dir)
 
@@ -164,13 +173,35 @@ def _running_server(config: BenchmarkConfig) -> ReviewItem:
     return ReviewItem("server", "ok", f"{url} lists {listed}")
 
 
-def _port(item: ReviewItem, config: BenchmarkConfig) -> ReviewItem:
+def _port(item: ReviewItem, config: BenchmarkConfig, kept: KeptServer | None) -> ReviewItem:
+    if kept is not None and kept.answers:
+        return ReviewItem(item.name, "ok", f"{item.evidence.partition(';')[0]}: the kept server")
     try:
         models = listed_models(f"http://{HOST}:{config.port}")
     except ControlError:
         return item
     serves = ", ".join(map(printable, models)) or "no model"
     return ReviewItem(item.name, item.status, f"{item.evidence} and serves {serves}", item.hint)
+
+
+def _lifecycle(config: BenchmarkConfig, kept: KeptServer | None, environ: Mapping[str, str]) -> ReviewItem:
+    """Is there a kept server, may it be used, and what that means for the numbers."""
+    name = "server_lifecycle"
+    if script_of(config) is not None:
+        hint = "remove server_lifecycle, or benchmark_script"
+        return ReviewItem(name, "blocker", "a script of its own starts and ends its server itself", hint)
+    if kept is None:
+        end = "is ended with the run" if config.value("server_lifecycle.cleanup") is True else "stays for later runs"
+        return ReviewItem(
+            name, "ok", f"no kept server in {kept_place(config, environ).directory}: one is started and {end}"
+        )
+    if not kept.answers:
+        return ReviewItem(name, "warning", f"{kept.text} does not answer", "it is ended, and another one started")
+    problem = settings_problem(config, kept)
+    if problem is not None:
+        return ReviewItem(name, "blocker", problem, "stop it, set another PORT, or server_lifecycle.force_reuse: true")
+    hint = "a kept server may answer from a warm cache: a verdict wants the same policy for both arms"
+    return ReviewItem(name, "warning", f"the kept server is used: {kept.text}, {plural(kept.runs, 'run')} before", hint)
 
 
 def _host(machine: Machine, *, on_cpu: bool) -> Iterator[ReviewItem]:
@@ -205,10 +236,53 @@ def _gpu_settings(machine: Machine) -> Iterator[ReviewItem]:
         if gpu.throttled:
             reasons = ", ".join(gpu.throttle_reasons or ())
             yield ReviewItem(f"{name} throttling", "warning", reasons, "let it cool down")
-        if gpu.partition and gpu.partition not in ("SPX/NPS1", "SPX", "disabled", "Disabled"):
-            hint = "a part of a GPU is measured, and its neighbours share its memory"
-            yield ReviewItem(f"{name} partition", "warning", gpu.partition, hint)
+        elif gpu.throttled is None:
+            yield _unread(f"{name} throttling", gpu, "throttle_reasons")
+        yield _power_cap(gpu, name)
+        yield _clock_mode(gpu, name)
+        yield _partition(gpu, name)
         yield from _memory_floor(gpu, floor, name)
+
+
+def _unread(item: str, gpu: Gpu, key: str) -> ReviewItem:
+    sources = ", ".join(gpu.sources) or "no source"
+    return ReviewItem(item, "unknown", gpu.reasons.get(key) or f"{sources} does not tell it")
+
+
+def _power_cap(gpu: Gpu, name: str) -> ReviewItem:
+    """A cap below the GPU's own limit slows it down under load, and nothing else shows it."""
+    if gpu.power_cap_w is None:
+        return _unread(f"{name} power cap", gpu, "power_cap_w")
+    usual = gpu.power_cap_default_w
+    if usual is None:
+        why = gpu.reasons.get("power_cap_default_w") or "its default cannot be read"
+        return ReviewItem(f"{name} power cap", "unknown", f"{gpu.power_cap_w:,.0f} W; {why}")
+    evidence = f"{gpu.power_cap_w:,.0f} W, by default {usual:,.0f} W"
+    if gpu.power_cap_w < usual * _CAP_SLACK:
+        tool = "nvidia-smi --power-limit" if gpu.vendor == "NVIDIA" else "amd-smi set --power-cap"
+        return ReviewItem(f"{name} power cap", "warning", evidence, f"it runs slower than others of its kind: {tool}")
+    return ReviewItem(f"{name} power cap", "ok", evidence)
+
+
+def _clock_mode(gpu: Gpu, name: str) -> ReviewItem:
+    """Whether clocks are left to the driver, held at a value, or in a mode that is not for measuring."""
+    mode = gpu.clock_mode
+    if mode is None:
+        return _unread(f"{name} clock mode", gpu, "clock_mode")
+    word = mode.lower()
+    if word in ("low", "manual low", "power saving"):
+        hint = "clocks are held low: amd-smi set --perf-level auto"
+        return ReviewItem(f"{name} clock mode", "warning", mode, hint)
+    return ReviewItem(f"{name} clock mode", "ok", mode)
+
+
+def _partition(gpu: Gpu, name: str) -> ReviewItem:
+    if gpu.partition is None:
+        return _unread(f"{name} partition", gpu, "partition")
+    if gpu.partition in _WHOLE:
+        return ReviewItem(f"{name} partition", "ok", gpu.partition)
+    hint = "a part of a GPU is measured, and its neighbours share its memory"
+    return ReviewItem(f"{name} partition", "warning", gpu.partition, hint)
 
 
 def _memory_floor(gpu: Gpu, floor: Mapping[str, float], name: str) -> Iterator[ReviewItem]:

@@ -68,7 +68,9 @@ def compare_arms(pairs: Sequence[Pair], changes: Sequence[str]) -> Comparability
     if silent:
         unknown["the results tell nothing of model, server and load: whether they may be compared is not known"] = None
     return Comparability(
-        tuple(found.values()), tuple(unknown), (cache_text(pairs), *_drift_within_arms(pairs, changes))
+        tuple(found.values()),
+        tuple(unknown),
+        (cache_text(pairs), *_shared_text(pairs), *_drift_within_arms(pairs, changes)),
     )
 
 
@@ -92,6 +94,16 @@ def cache_text(pairs: Sequence[Pair]) -> str:
         return f"the cache hit rate is known of {len(known)} of {len(rates)} runs only"
     low, high = format_percent(min(known)), format_percent(max(known))
     return f"prefix cache hits {low} to {high} over all runs"
+
+
+def _shared_text(pairs: Sequence[Pair]) -> list[str]:
+    """Say how many runs used a server that another run had used before; nothing where none did."""
+    policies = [run.facts.get(_POLICY) for pair in pairs for run in (pair.a, pair.b)]
+    reset, kept = policies.count("reset"), policies.count("kept")
+    if not reset + kept:
+        return []
+    emptied = f"its prefix cache was emptied before {reset} of them"
+    return [f"{reset + kept} of {len(policies)} runs used a server that was running before; {emptied}"]
 
 
 def _drift_within_arms(pairs: Sequence[Pair], changes: Sequence[str]) -> list[str]:

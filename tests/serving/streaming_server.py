@@ -429,6 +429,10 @@ def other(server: Server, method: str, path: str) -> bytes:
         kind, text = "text/plain; version=0.0.4", server.metrics()
     elif path in ("/start_profile", "/stop_profile") and method == "POST":
         server.profiling = path == "/start_profile"
+    elif path in ("/start_profile", "/stop_profile"):
+        status, reason, text = 405, "Method Not Allowed", '{"detail": "Method Not Allowed"}'
+    elif path in ("/reset_prefix_cache", "/flush_cache") and method == "POST":
+        text = "{}"
     elif path != "/ping":
         status, reason, text = 404, "Not Found", '{"detail": "Not Found"}'
     body = text.encode()

@@ -247,3 +247,35 @@ def test_a_script_keeps_its_contract(tmp_path: Path, environment: Path) -> None:
     assert script_of(config_of(RunRequest(upstreams))) is None
     with pytest.raises(UserInputError, match="is not there"):
         script_of(config_of(RunRequest(write_config(tmp_path, environment, benchmark_script="other.sh"))))
+
+
+def test_settings_of_gpus_that_spoil_numbers(tmp_path: Path, machine: Machine) -> None:
+    """Power cap, clock mode and partition of each GPU, each with its evidence; what is not told is unknown with why."""
+    environment = make_environment(tmp_path / "env", version="0.32.0")
+    good = Gpu(
+        0,
+        "AMD",
+        power_cap_w=750.0,
+        power_cap_default_w=750.0,
+        clock_mode="auto",
+        partition="SPX/NPS1",
+        throttle_reasons=(),
+        processes=(),
+        memory_free_bytes=100 << 30,
+    )
+    bad = replace(
+        good, index=1, power_cap_w=500.0, clock_mode="low", partition="CPX/NPS4", throttle_reasons=("thermal",)
+    )
+    silent = Gpu(2, "AMD", sources=("rocm-smi",), reasons={"clock_mode": "rocm-smi prints no performance level"})
+    here = replace(machine, vendor="AMD", architecture="gfx942", gpus=(good, bad, silent))
+    items = statuses(review(write_config(tmp_path, environment), output_dir=tmp_path, machine=here))
+    assert items["GPU 0 power cap"] == ("ok", "750 W, by default 750 W")
+    assert items["GPU 0 clock mode"] == ("ok", "auto")
+    assert items["GPU 0 partition"] == ("ok", "SPX/NPS1")
+    assert items["GPU 1 power cap"] == ("warning", "500 W, by default 750 W")
+    assert items["GPU 1 clock mode"] == ("warning", "low")
+    assert items["GPU 1 partition"] == ("warning", "CPX/NPS4")
+    assert items["GPU 1 throttling"] == ("warning", "thermal")
+    assert items["GPU 2 clock mode"] == ("unknown", "rocm-smi prints no performance level")
+    assert items["GPU 2 power cap"] == ("unknown", "rocm-smi does not tell it")
+    assert items["NUMA balancing"][0] in ("ok", "warning", "unknown")
