@@ -157,7 +157,7 @@ def quick_settings(settings: EvaluationSettings) -> EvaluationSettings:
         budget_s=5.0 if settings.timing.budget_s is None else settings.timing.budget_s,
         fresh_interpreter=False,
         fewest_replicates=6,
-        warm_up_s=0.25,
+        warm_up_s=0.1,
         windows=20,
         input_sets=3,
     )

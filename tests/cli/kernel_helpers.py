@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -11,9 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import PROJECT_ROOT
 
 EXAMPLES = PROJECT_ROOT / "examples"
+
+
+def skip_without_torch() -> None:
+    """Skip a test whose kernels need PyTorch; it is not imported here, which would take seconds."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
 
 
 def follow_schema(value: object, name: str) -> None:

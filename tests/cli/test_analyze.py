@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.kernel_helpers import EXAMPLES, magpie, write_config
+from tests.cli.kernel_helpers import EXAMPLES, Finished, magpie, skip_without_torch, write_config
 
 
 def program(command: list[str], **more: object) -> dict[str, object]:
     """Return the entry of a program without a source."""
-    return {"id": "k", "type": "cpp", "testcase_command": command, **more}
+    return {"id": "k", "type": "cpp", "testcase_command": command} | more
 
 
 def test_a_program_that_its_testcase_proves(tmp_path: Path) -> None:
@@ -39,46 +41,63 @@ def test_a_program_that_its_testcase_proves(tmp_path: Path) -> None:
     assert json.loads((done.workspace / "record.json").read_text())["status"] == "ended"
 
 
-@pytest.mark.parametrize(
-    ("command", "word", "text"),
-    [
-        (["sh", "-c", "echo PASSED; echo it is wrong >&2; exit 3"], "incorrect", "it is wrong"),
-        (["sh", "-c", "kill -SEGV $$"], "crashed", "SIGSEGV"),
-        (["sleep", "600"], "timeout", "stopped after 1 s"),
-        (["./not_there"], "invalid", "could not be started"),
-    ],
-)
-def test_failing_testcases_have_their_own_states(tmp_path: Path, command: list[str], word: str, text: str) -> None:
-    config = write_config(tmp_path, program(command, timeout_seconds=1 if word == "timeout" else 60))
-    done = magpie("analyze", "-k", config, "-o", "out", cwd=tmp_path)
-    assert done.status == 1
-    (state,) = done.report("analyze")["results"]
-    assert state["magpie_tui"]["state"] == word
-    assert text in state["errors"][0]
-    assert state["correctness_state"] == ("SKIPPED" if word == "invalid" else "FAILED")
-    assert state["performance_state"] == "SKIPPED"
-    assert state["score"] == 0.0
+ENDS = {
+    "wrong": (["sh", "-c", "echo PASSED; echo it is wrong >&2; exit 3"], "incorrect", "it is wrong"),
+    "crashing": (["sh", "-c", "kill -SEGV $$"], "crashed", "SIGSEGV"),
+    "hanging": (["sleep", "600"], "timeout", "stopped after 1 s"),
+    "absent": (["./not_there"], "invalid", "could not be started"),
+    "lacking": (["no-such-compiler-here", "x"], "skipped", "no-such-compiler-here is not installed"),
+    "right": (["true"], "correct", ""),
+}
+"""Testcase commands, the state they lead to, and what the first error says."""
 
 
-def test_a_compile_failure_is_no_correctness(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """All of ``ENDS`` in one run, with a build that fails and a kernel that nothing proves."""
+    place = tmp_path_factory.mktemp("ended")
+    (place / "kernel.py").write_text("class Model: pass\n")
+    entries = [
+        program(command, id=name, timeout_seconds=1 if word == "timeout" else 60)
+        for name, (command, word, _text) in ENDS.items()
+    ]
     failing = ["sh", "-c", "echo error: no such thing >&2; exit 1"]
-    config = write_config(tmp_path, program(["true"], compile_command=failing))
-    done = magpie("analyze", "-k", config, "-o", "out", cwd=tmp_path)
-    assert done.status == 1
-    (state,) = done.report("analyze")["results"]
+    entries.append(program(["true"], id="unbuilt", compile_command=failing))
+    entries.append({"id": "unproved", "type": "pytorch", "source_files": ["kernel.py"]})
+    done = magpie("analyze", "-k", write_config(place, *entries), "--quick", "-o", "out", cwd=place)
+    assert done.status == 1, done
+    return done
+
+
+def state_named(done: Finished, name: str) -> Any:
+    """Return the state of one kernel of a run."""
+    return next(state for state in done.report("analyze")["results"] if state["extra"]["kernel_id"] == name)
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_testcases_have_states_of_their_own_and_hide_no_other(ended: Finished, name: str) -> None:
+    _command, word, text = ENDS[name]
+    state = state_named(ended, name)
+    assert state["magpie_tui"]["state"] == word
+    assert text in "".join(state["errors"][:1])
+    failed = "SUCCESS" if word == "correct" else "SKIPPED" if word in ("invalid", "skipped") else "FAILED"
+    assert state["correctness_state"] == failed
+    assert state["performance_state"] == "SKIPPED"
+    assert state["score"] == (1.0 if word == "correct" else 0.0)
+    assert text in ended.stdout
+
+
+def test_a_compile_failure_is_no_correctness(ended: Finished) -> None:
+    state = state_named(ended, "unbuilt")
     assert (state["compiling_state"], state["correctness_state"]) == ("FAILED", "SKIPPED")
     assert (state["compiling_result"]["success"], state["correctness_result"]) == (False, None)
-    assert "error: no such thing" in done.stdout
+    assert "error: no such thing" in ended.stdout
 
 
-def test_without_testcase_and_reference_nothing_is_proved(tmp_path: Path) -> None:
-    (tmp_path / "kernel.py").write_text("class Model: pass\n")
-    entry = {"id": "k", "type": "pytorch", "source_files": ["kernel.py"]}
-    done = magpie("analyze", "-k", write_config(tmp_path, entry), "-o", "out", cwd=tmp_path)
-    assert done.status == 1
-    (state,) = done.report("analyze")["results"]
+def test_without_testcase_and_reference_nothing_is_proved(ended: Finished) -> None:
+    state = state_named(ended, "unproved")
     assert (state["correctness_state"], state["magpie_tui"]["state"]) == ("SKIPPED", "skipped")
-    assert "nothing establishes" in done.stdout
+    assert "nothing establishes" in ended.stdout
 
 
 def test_a_missing_compiler_is_named_before_anything_is_created(tmp_path: Path) -> None:
@@ -90,15 +109,6 @@ def test_a_missing_compiler_is_named_before_anything_is_created(tmp_path: Path) 
     assert (done.status, done.stdout) == (3, "")
     assert "hipcc is not installed" in done.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_one_kernel_that_cannot_be_judged_here_does_not_hide_the_other(tmp_path: Path) -> None:
-    lacking = program(["no-such-compiler-here", "x"], id="lacking")
-    done = magpie("analyze", "-k", write_config(tmp_path, lacking, program(["true"])), "-o", "out", cwd=tmp_path)
-    assert done.status == 1
-    words = [state["magpie_tui"]["state"] for state in done.report("analyze")["results"]]
-    assert words == ["skipped", "correct"]
-    assert "no-such-compiler-here is not installed" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -162,9 +172,12 @@ def test_programs_run_without_the_scientific_packages(tmp_path: Path) -> None:
 
 @pytest.mark.torch
 def test_a_callable_against_its_reference_is_timed(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    config = EXAMPLES / "pytorch_softmax" / "analyze.yaml"
-    done = magpie("analyze", "-k", config, "--quick", "--budget", "1", "-o", "out", "--seed", "3", cwd=tmp_path)
+    skip_without_torch()
+    shutil.copytree(EXAMPLES / "pytorch_softmax", tmp_path / "example")
+    steps = tmp_path / "example" / "softmax_steps.py"
+    steps.write_text(steps.read_text().replace("ROWS, WIDTH = 64, 4096", "ROWS, WIDTH = 8, 512"))
+    config = tmp_path / "example" / "analyze.yaml"
+    done = magpie("analyze", "-k", config, "--quick", "--budget", "0.5", "-o", "out", "--seed", "3", cwd=tmp_path)
     assert done.status == 0, done
     (state,) = done.report("analyze")["results"]
     timing = state["magpie_tui"]["timing"]

@@ -12,7 +12,7 @@ import pytest
 from magpie_tui.configs.kernel import load_kernel_config
 from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.raw import diagnostics, is_raw, library_command, spec_of
-from tests.cli.kernel_helpers import follow_schema
+from tests.cli.kernel_helpers import follow_schema, skip_without_torch
 from tests.conftest import PROJECT_ROOT
 
 EXAMPLE = PROJECT_ROOT / "examples" / "cpp_scale_add"
@@ -84,16 +84,19 @@ def test_options_replace_the_usual_ones(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
-    """A right kernel, one that leaves the last row alone, and one that does not compile, judged in one run."""
-    pytest.importorskip("torch")
+    """A right kernel, one that leaves the last row alone, one that does not compile, and zeros, judged in one run."""
+    skip_without_torch()
     place = tmp_path_factory.mktemp("raw")
     good = (EXAMPLE / "scale_add.cpp").read_text()
     (place / "wrong.cpp").write_text(good.replace("row < rows;", "row + 1 < rows;"))
     (place / "broken.cpp").write_text(good.replace("scale * a[col]", "scale * nothing"))
+    (place / "zeros.cpp").write_text(good.replace("o[col] = scale * a[col] + y[col];", "o[col] = 0.0f;"))
+    assert all((place / f"{name}.cpp").read_text() != good for name in ("wrong", "broken", "zeros"))
     template = (EXAMPLE / "analyze.yaml").read_text().replace("reference.py:", f"{EXAMPLE}/reference.py:")
     body = template[template.index("  id:") :].replace("rows: 64, cols: 4096", "rows: 4, cols: 33")
     entries = ["kernels:"]
-    for name, source in (("good", EXAMPLE / "scale_add.cpp"), ("wrong", "wrong.cpp"), ("broken", "broken.cpp")):
+    sources = {"good": EXAMPLE / "scale_add.cpp"} | {name: f"{name}.cpp" for name in ("wrong", "broken", "zeros")}
+    for name, source in sources.items():
         text = body.replace("id: scale_add", f"id: {name}").replace("[scale_add.cpp]", f"[{source}]")
         entries.append("  - " + text.strip().replace("\n", "\n  "))
     (place / "raw.yaml").write_text("\n".join(entries) + "\n")
@@ -138,6 +141,13 @@ def test_an_unwritten_row_is_found(judged: dict[str, dict[str, object]]) -> None
 
 
 @pytest.mark.torch
+def test_zeros_never_pass(judged: dict[str, dict[str, object]]) -> None:
+    gate = _own(judged["zeros"])["gate"]
+    assert isinstance(gate, dict)
+    assert [check["id"] for check in gate["checks"] if check["status"] == "fail"] == ["G9"]
+
+
+@pytest.mark.torch
 def test_a_source_that_does_not_compile_names_the_place(judged: dict[str, dict[str, object]]) -> None:
     state = judged["broken"]
     assert _own(state)["state"] == "invalid" and state["compiling_state"] == "FAILED"
@@ -163,7 +173,7 @@ run_once("once.json")
 
 @pytest.mark.torch
 def test_a_profiler_would_see_exactly_the_calls_that_count(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    skip_without_torch()
     source, binary = tmp_path / "k.cpp", tmp_path / "k.so"
     told = 'std::fprintf(stderr, "called %d\\n", (int)rows);'
     text = (

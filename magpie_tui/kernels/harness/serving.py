@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -75,12 +76,22 @@ def _fork_session(control: socket.socket, request: dict[str, Any], descriptor: i
         os._exit(status)
 
 
+def _import_what_sessions_need() -> None:
+    """Import what every session imports, so that a fork has it; what exists by now is never looked at for garbage."""
+    from magpie_tui.kernels.harness import candidate, judge  # noqa: F401
+    from magpie_tui.kernels.harness.identities import import_watched
+
+    import_watched()
+    gc.freeze()
+
+
 def run_root(descriptor: int) -> None:
     """Import PyTorch, say so, then fork one process a session and report how each ended."""
     control = socket.socket(fileno=descriptor)
     try:
         import torch
 
+        _import_what_sessions_need()
         ready: dict[str, Any] = {"ready": os.getpid(), "torch": torch.__version__}
     # A broken installation can raise anything; the parent is told what.
     except BaseException as error:
