@@ -14,7 +14,8 @@ from magpie_tui.basics.errors import AnswerIsNoError, ExitCode, UserInputError
 from magpie_tui.basics.text import printable
 from magpie_tui.cli.group import Command, command_app
 from magpie_tui.cli.output import write
-from magpie_tui.cli.trace import (
+from magpie_tui.cli.trace_common import Salvage, require_capture, say_caveats, say_files
+from magpie_tui.cli.trace_kernels import (
     Categories,
     EndPct,
     IgnoreCategories,
@@ -23,7 +24,6 @@ from magpie_tui.cli.trace import (
     TopK,
     selection_from,
 )
-from magpie_tui.cli.trace_common import Salvage, require_capture, say_caveats, say_files
 
 if TYPE_CHECKING:
     from magpie_tui.sources.columns import SourceColumns

@@ -27,16 +27,31 @@ class LazyCommand:
     """A command, or group of commands, that lives in a module of its own.
 
     Attributes:
-        module: Dotted name of the module that holds ``app``, a ``typer.Typer``.
+        module: Dotted name of the module that holds ``app``, a ``typer.Typer``, or the function.
         help: One line for the top-level help.
         panel: Heading under which the top-level help lists it.
         hidden: Left out of the help.
+        function: Name of the command's function; None where the module has an ``app``.
     """
 
     module: str
     help: str
     panel: str
     hidden: bool = False
+    function: str | None = None
+
+    def load(self, name: str) -> click.Command:
+        """Import the module and return its command under ``name``."""
+        module = importlib.import_module(self.module)
+        app: typer.Typer
+        if self.function is None:
+            app = module.app
+        else:
+            app = command_app(self.help)
+            app.command(name, cls=Command)(getattr(module, self.function))
+        command = typer.main.get_command(app)
+        command.name = name
+        return command
 
 
 def _global_parameters() -> list[TyperOption]:
@@ -139,9 +154,9 @@ class CommandGroup(TyperGroup):
 
 
 class LazyGroup(TyperGroup):
-    """The top-level group; its commands are imported when they are used."""
+    """A group whose commands are imported when they are used."""
 
-    lazy_commands: dict[str, LazyCommand] = {}  # noqa: RUF012 - filled once, by cli.main
+    lazy_commands: dict[str, LazyCommand] = {}  # noqa: RUF012 - filled once, by the module that makes the group
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -161,9 +176,7 @@ class LazyGroup(TyperGroup):
             return stand_in
         if cmd_name in self.commands:
             return self.commands[cmd_name]
-        app: typer.Typer = importlib.import_module(lazy.module).app
-        command = typer.main.get_command(app)
-        command.name = cmd_name
+        command = lazy.load(cmd_name)
         add_global_options(command)
         self.commands[cmd_name] = command
         return command
@@ -202,11 +215,11 @@ def command_app(help_text: str) -> typer.Typer:
     return typer.Typer(help=help_text, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-def group_app(help_text: str) -> typer.Typer:
+def group_app(help_text: str, cls: type[TyperGroup] = CommandGroup) -> typer.Typer:
     """Return a Typer for a module that holds a group of commands."""
     return typer.Typer(
         help=help_text,
-        cls=CommandGroup,
+        cls=cls,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
