@@ -43,35 +43,22 @@ def report(
     Example: magpie-tui campaign report ./campaigns/one --format html -o report.html --bundle one.tar.gz
     """
     from magpie_tui.basics.files import write_text
-    from magpie_tui.campaigns.bundle_files import write_bundle
-    from magpie_tui.campaigns.file import load_campaign
-    from magpie_tui.campaigns.report import report_blocks
-    from magpie_tui.campaigns.report_blocks import to_html, to_markdown
-    from magpie_tui.campaigns.report_facts import gather_facts
-    from magpie_tui.campaigns.report_pr import pull_request_blocks
-    from magpie_tui.campaigns.state import live_runs, view_campaign
+    from magpie_tui.campaigns.report_writing import bundle_of, report_texts
 
-    campaign = load_campaign(directory)
-    facts = gather_facts(campaign, view_campaign(campaign, live_runs(campaign)))
-    blocks = report_blocks(facts)
-    texts = {
-        ReportFormat.md: to_markdown(blocks),
-        ReportFormat.html: to_html(blocks, f"Campaign {campaign.name}"),
-        ReportFormat.pr: to_markdown(pull_request_blocks(facts)),
-    }
+    texts = report_texts(directory)
+    text = texts.form(form.value)
     left_out: dict[str, str] = {}
     if output is not None:
-        write_text(output, texts[form])
+        write_text(output, text)
     if bundle is not None:
-        reports = {"report.md": texts[ReportFormat.md], "report.html": texts[ReportFormat.html]}
-        left_out = write_bundle(campaign, bundle, reports)
+        left_out = bundle_of(texts, bundle)
     if wants_json():
-        counts = facts.verification.to_json()["counts"]
+        counts = texts.facts.verification.to_json()["counts"]
         value = {"schema": SCHEMA, "report": output, "bundle": bundle, "left_out": left_out, "verification": counts}
-        write_json(value if output is not None else {**value, "text": texts[form]})
+        write_json(value if output is not None else {**value, "text": text})
         return
     if output is None:
-        write(texts[form].rstrip("\n"))
+        write(text.rstrip("\n"))
     else:
         write(f"report: {printable(str(output))}")
     for name, reason in left_out.items():

@@ -65,6 +65,15 @@ ACTIONS: tuple[Action, ...] = (
         effect="writes",
     ),
     _action(
+        "write_report",
+        "write_report",
+        ("e",),
+        "write the report",
+        "Write the report to a file: .html or .md, .pr.md for a pull request, .tar.gz for a bundle that verifies "
+        "anywhere; or the nine steps as .csv, .json or .txt.",
+        label="report",
+    ),
+    _action(
         "read_step",
         "read_step",
         ("right_curly_bracket",),

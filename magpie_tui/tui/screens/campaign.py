@@ -19,6 +19,7 @@ from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.format import run_name
 from magpie_tui.tui.results import Results
 from magpie_tui.tui.screens.campaign_acts import CampaignActs
+from magpie_tui.tui.screens.campaign_export import StepsPane, ask_and_write
 from magpie_tui.tui.screens.campaign_lines import columns, detail_lines, head_lines, rule_texts, step_view
 from magpie_tui.tui.screens.campaign_reading import CampaignReading, has_changed, read_campaign
 from magpie_tui.tui.screens.configs_base import shown_path
@@ -87,7 +88,7 @@ class CampaignScreen(CampaignActs):
     def compose_content(self) -> ComposeResult:
         """Goal, number and news; the steps; the step under the cursor."""
         yield Static(Content(""), markup=False, id="head")
-        yield TablePane(self._source, name="campaign", empty_text="reading the campaign", id="steps")
+        yield StepsPane(self._source, name="campaign", empty_text="reading the campaign", id="steps")
         yield RuleRow(id="step-rule")
         yield TextLines(id="step-lines")
 
@@ -133,6 +134,10 @@ class CampaignScreen(CampaignActs):
         """Read everything again."""
         super().reload()
         self.read()
+
+    def action_write_report(self) -> None:
+        """Ask for a file and write the report."""
+        ask_and_write(self.magpie, self.directory, self.table)
 
     # Reading
 

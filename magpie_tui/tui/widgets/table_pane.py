@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.containers import Vertical
@@ -40,6 +40,9 @@ class TablePane(Vertical):
     TablePane VirtualTable { height: 1fr; }
     """
 
+    TABLE: ClassVar[type[VirtualTable]] = VirtualTable
+    """What shows the rows."""
+
     def __init__(
         self,
         source: TableSource,
@@ -51,7 +54,7 @@ class TablePane(Vertical):
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
-        self.table = VirtualTable(source, view=view, empty_text=empty_text)
+        self.table = self.TABLE(source, view=view, empty_text=empty_text)
         self.views = ViewStore(name)
         self._table_name = name
         self._tells_counts = False

@@ -229,3 +229,19 @@ async def the_smoke_campaign_is_begun_and_walked(stage: Stage) -> None:
     assert load_campaign(screen.directory).template == "smoke"
     await stage.wait(lambda: bool(started), "the run")
     assert started[0].command[-2:] == (str(screen.directory), "--all")
+
+
+@proves("campaign.write_report")
+async def the_report_is_written_and_said_where(stage: Stage) -> None:
+    _screen, campaign = await campaign_on(stage)
+    await stage.press()
+    await answer(stage, str(_place() / "r.pr.md"))
+    await stage.wait(
+        lambda: "written to" in status(stage.app) and "r.pr.md" in status(stage.app), "the word where it went"
+    )
+    assert "end to end" in (_place() / "r.pr.md").read_text()
+    await stage.press()
+    await answer(stage, str(_place() / "steps.csv"))
+    await stage.wait(lambda: "nine steps are in" in status(stage.app), "the steps")
+    assert (_place() / "steps.csv").read_text().count("\n") == 10
+    assert campaign.directory.is_dir()
