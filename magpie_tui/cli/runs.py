@@ -174,6 +174,30 @@ def stop(
         raise MachineError("SIGKILL did not end every process: what remains hangs in the kernel")
 
 
+@app.command("capture", cls=Command)
+def capture(
+    run_id: _RunId,
+    steps: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Scheduler steps to record.")] = 32,
+    trace_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace-dir", metavar="DIR", help="Where a server that ran already writes its traces, as seen here."
+        ),
+    ] = None,
+    output_dir: _OutputDirs = None,
+) -> int:
+    """Record steps of the server that a benchmark measures now, into a workspace beside it.
+
+    The run under way does not count as a clean measurement any more.
+
+    Example: magpie-tui runs capture 20261202_140211 --steps 32
+    """
+    from magpie_tui.cli.runs_capture import run_capture
+    from magpie_tui.runs.store import find_run
+
+    return run_capture(find_run(run_id, _places(output_dir)), steps, trace_dir)
+
+
 @app.command("remove", cls=Command)
 def remove(
     run_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Runs to forget; they must be over.")],

@@ -70,6 +70,7 @@ PROFILER_FIELDS: tuple[Field, ...] = (
             Field("interval_seconds", Kind.NUMBER, "AgentX captures.", default=200, minimum=0),
             Field("start_seconds", Kind.NUMBER, "AgentX captures.", default=0, minimum=0),
             Field("detailed_annotations", Kind.BOOLEAN, "AgentX captures.", default=False),
+            Field("on_demand", Kind.BOOLEAN, "Start a clean server ready for a capture (ours).", default=False),
         ),
     ),
     Field(

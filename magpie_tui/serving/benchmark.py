@@ -12,6 +12,7 @@ from magpie_tui.basics.errors import MachineError, MagpieTuiError
 from magpie_tui.basics.text import plural
 from magpie_tui.configs.benchmark import BenchmarkConfig, load_benchmark_config
 from magpie_tui.configs.positions import Origin, Setting
+from magpie_tui.serving.capture import await_captures, captures_of
 from magpie_tui.serving.comparability import measured_facts, plain, planned_facts
 from magpie_tui.serving.control import ControlError, call, metrics_text, root_of
 from magpie_tui.serving.counters import cross_check, read_counters, server_window
@@ -334,6 +335,9 @@ class _Run:
         result = run_load(plan, self.workspace, on_progress=watch.progress, cancelled=watch.cancelled)
         self.found.counters_after = _counters(server)
         watch.look_at_server(result)
+        if not self.profiled:
+            await_captures(self.workspace, lambda: server.ended() or self._out_of_time())
+            self.found.captured = captures_of(self.workspace)
         self._take(result, watch)
         if capturing and control is not None and placement is not None and watch.server_end is None:
             self.phase(Phase.profile)

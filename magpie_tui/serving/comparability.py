@@ -55,6 +55,7 @@ def planned_facts(
         "host.governor": host.governor,
         **_load_facts(plan),
         "profiler.on": profiled,
+        "profiler.ready": config.value("profiler.torch_profiler.on_demand") is True,
     }
 
 

@@ -38,6 +38,8 @@ class Findings:
         stopped: Why the run was ended before its time.
         server_end: Why the server died by itself.
         execution_s: Wall time of the run so far.
+        captured: Captures that were taken while it ran: its times do not count then.
+        sends_nothing: It only captures what another run's requests do; without traces it failed.
     """
 
     server: ServerFacts | None = None
@@ -59,6 +61,8 @@ class Findings:
     traces: TraceFindings | None = None
     comparability: dict[str, str | float | int | bool | None] = field(default_factory=dict)
     execution_s: float = 0.0
+    captured: tuple[str, ...] = ()
+    sends_nothing: bool = False
 
 
 def judge(findings: Findings, *, profiled: bool) -> tuple[RunStatus, tuple[str, ...]]:
@@ -68,6 +72,9 @@ def judge(findings: Findings, *, profiled: bool) -> tuple[RunStatus, tuple[str, 
     """
     reasons = [text for text in (findings.failure, findings.server_end, findings.stopped) if text]
     metrics, load = findings.metrics, findings.load
+    if findings.sends_nothing:
+        problem = "the capture was never ended" if findings.capture is None else findings.capture.problem
+        return ("ok", ()) if problem is None else ("failed", (f"no complete trace: {problem}",))
     if metrics is None or load is None or metrics.completed == 0:
         if not reasons:
             first = None if metrics is None else metrics.first_error
@@ -80,6 +87,7 @@ def judge(findings: Findings, *, profiled: bool) -> tuple[RunStatus, tuple[str, 
     if load.plan.ignore_eos and metrics.output_ratio_low is not None and metrics.output_ratio_low < _LEAST_OUTPUT:
         share = f"{100 * metrics.output_ratio_low:.0f} %"
         reasons.append(f"an answer has only {share} of the tokens asked for")
+    reasons += findings.captured
     if not profiled:  # the times of a twin do not count anyway
         reasons += [f"the client was measured, not the server: {text}" for text in load.client.client_bound]
     if profiled:

@@ -198,7 +198,8 @@ def place(
     traces = workspace / TRACE_DIRECTORY
     docker = config.run_mode == "docker"
     seen = Path(WORKSPACE_MOUNT) / TRACE_DIRECTORY if docker else traces
-    plan = serve_plan(config, trace_directory=seen if profiled else None)
+    ready = profiled or config.value("profiler.torch_profiler.on_demand") is True
+    plan = serve_plan(config, trace_directory=seen if ready else None)
     local = _local_order(config, workspace, engine, installed, devices, plan)
     order = _in_container(config, workspace, devices, local) if docker else local
     return Placement(engine, installed, devices, plan, order, image_of(config) if docker else None, traces)

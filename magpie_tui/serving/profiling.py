@@ -68,12 +68,14 @@ def stop_capture(
     ranks: int,
     timeout_s: float = STOP_TIMEOUT_S,
     should_stop: Callable[[], str | None] = lambda: None,
+    known: frozenset[Path] = frozenset(),
 ) -> Capture:
     """Switch the profiler off and wait until the traces of all ranks lie on the disk.
 
     Args:
         directory: Where they are written, as we see it.
         ranks: Workers that write one each.
+        known: Traces that lay there before.
     """
     began = time.monotonic()
     refusal, patience_s = None, timeout_s
@@ -82,8 +84,8 @@ def stop_capture(
     except ControlError as error:
         # One that has stopped by itself after the planned steps may refuse to stop once more: its traces decide.
         refusal, patience_s = str(error), min(timeout_s, _AFTER_REFUSAL_S if control.ends_itself else 0.0)
-    problem = _await_traces(server, directory, ranks, time.monotonic() + patience_s, should_stop)
-    files = trace_files(directory)
+    problem = _await_traces(server, directory, ranks, time.monotonic() + patience_s, should_stop, known)
+    files = _new_traces(directory, known)
     cut = [path.name for path in files if not is_whole(path)]
     if cut:
         problem = f"{', '.join(cut)} {'is' if len(cut) == 1 else 'are'} cut off"
@@ -120,8 +122,17 @@ def is_whole(path: Path) -> bool:
     return True
 
 
+def _new_traces(directory: Path, known: frozenset[Path]) -> tuple[Path, ...]:
+    return tuple(path for path in trace_files(directory) if path not in known)
+
+
 def _await_traces(
-    server: RunningServer, directory: Path, ranks: int, deadline: float, should_stop: Callable[[], str | None]
+    server: RunningServer,
+    directory: Path,
+    ranks: int,
+    deadline: float,
+    should_stop: Callable[[], str | None],
+    known: frozenset[Path],
 ) -> str | None:
     """Wait until as many traces as ranks have stopped growing; return what went wrong."""
     sizes: dict[Path, int] = {}
@@ -129,12 +140,12 @@ def _await_traces(
     while True:
         now = time.monotonic()
         current = {path: path.stat().st_size for path in directory.rglob("*") if path.is_file()}
-        complete = len(trace_files(directory)) >= ranks
+        complete = len(_new_traces(directory, known)) >= ranks
         settled_since = (settled_since or now) if complete and current == sizes else None
         sizes = current
         if settled_since is not None and now - settled_since >= _SETTLED_S:
             return None
-        found = len(trace_files(directory))
+        found = len(_new_traces(directory, known))
         reason = server.ended() or should_stop() or ("they took too long" if now > deadline else None)
         if reason is not None:
             return f"{found} of {plural(ranks, 'trace')} written ({format_bytes(sum(sizes.values()))}): {reason}"

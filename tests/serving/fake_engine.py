@@ -24,14 +24,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def make_environment(directory: Path, version: str = "0.32.0+cpu") -> Path:
-    """Make a virtual environment whose ``vllm`` is this file, as cheaply as can be."""
+def make_environment(directory: Path, version: str = "0.32.0+cpu", *, old_profiler: bool = False) -> Path:
+    """Make a virtual environment whose ``vllm`` is this file, as cheaply as can be.
+
+    Args:
+        old_profiler: It is of the time when a variable set up the profiler.
+    """
     python = Path(sys.executable)
     site = directory / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     package = site / "vllm"
     (package / "config").mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('the framework is never imported here')\n")
-    (package / "config" / "profiler.py").write_text("")
+    if not old_profiler:
+        (package / "config" / "profiler.py").write_text("")
     info = site / f"vllm-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
@@ -99,6 +104,7 @@ def _serve(arguments: list[str]) -> None:
     from tests.serving import streaming_server
 
     profiler = json.loads(_taken(arguments, "--profiler-config") or "{}")
+    place = profiler.get("torch_profiler_dir") or os.environ.get("VLLM_TORCH_PROFILER_DIR", "")
     fault = _taken(arguments, "--trace-fault")
     said_by = int(_taken(arguments, "--says-by") or 0)
     says = _taken(arguments, "--says")
@@ -108,13 +114,15 @@ def _serve(arguments: list[str]) -> None:
     plain = streaming_server.other
 
     def other(server: streaming_server.Server, method: str, path: str) -> bytes:
+        if path in ("/start_profile", "/stop_profile") and not place:
+            return plain(server, method, "/nothing")
         if path == "/stop_profile" and method == "POST":
             if fault == "hang":
                 signal.pause()
             if fault == "disk-full":
-                return _full(Path(profiler["torch_profiler_dir"]))
+                return _full(Path(place))
             if fault != "nothing":
-                target = Path(profiler["torch_profiler_dir"]) / "rank0.1700000000.pt.trace.json.gz"
+                target = Path(place) / "rank0.1700000000.pt.trace.json.gz"
                 shutil.copy(TRACE, target)
         return plain(server, method, path)
 
