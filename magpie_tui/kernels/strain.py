@@ -7,7 +7,7 @@ from dataclasses import replace
 from magpie_tui.kernels import checks
 from magpie_tui.kernels.gate_context import GateContext, deviation_of
 from magpie_tui.kernels.model import Fact, GateCheck
-from magpie_tui.kernels.sessions import SessionFailedError
+from magpie_tui.kernels.sessions import Message, SessionFailedError
 
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
@@ -27,18 +27,23 @@ def strained(context: GateContext) -> GateCheck:
 def _full_memory(context: GateContext) -> tuple[str, bool]:
     """Return what happened with memory nearly full, and whether it is a fault; lack of memory is none."""
     inputs = context.inputs(0)
+    outputs = context.judge.path("outputs")
     with context.candidate.open(context.judge, log="strain", gate=True) as session:
         context.call(session, inputs, "before memory is filled")
-        told = context.ask(
-            session, {"do": "fill_memory", "spare": 4 * inputs.size_bytes + (64 << 20)}, "filling memory"
-        )
+        filling: Message = {"do": "fill_memory", "spare": 4 * inputs.size_bytes + (64 << 20)}
         try:
-            _told, answer = context.call(session, inputs, "memory nearly full")
+            told = context.ask(session, filling, "filling memory")
+        except SessionFailedError as error:
+            return f"memory could not be filled: {error.reason}", False
+        request: Message = {"do": "call", "inputs": str(inputs.path), "outputs": str(outputs)}
+        try:
+            context.ask(session, request, "memory nearly full")
         except SessionFailedError as error:
             if error.word == "resource":
                 return "with memory nearly full it says that it lacks memory", False
             return f"with memory nearly full: {error.reason}", True
-    wrong = deviation_of(answer, "memory nearly full")
+    # The memory is free again by now: the reference may need some to compare.
+    wrong = deviation_of(context.judge.check(inputs, outputs), "memory nearly full")
     if wrong is not None:
         return str(wrong.reason), True
     return f"right with {int(told['left']) >> 20} MiB of memory left", False

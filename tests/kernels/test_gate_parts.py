@@ -13,11 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magpie_tui.kernels import checks
+from magpie_tui.kernels.harness.carry import read_value, write_value
 from magpie_tui.kernels.harness.confine import _entries_but, landlock_version
+from magpie_tui.kernels.harness.gating import GateRequests
+from magpie_tui.kernels.harness.loading import LoadedKernel, load_module
 from magpie_tui.kernels.model import GateCheck
-from magpie_tui.kernels.probes import is_refusal
+from magpie_tui.kernels.probes import LATE_WORK_NS, is_refusal
 from magpie_tui.kernels.settings import EvaluationSettings, GateSettings, quick_settings
 from magpie_tui.kernels.watching import IdentityWatch, thread_times
+from tests.adversarial.catalogue import HERE
 from tests.conftest import PROJECT_ROOT
 from tests.kernels.conftest import JudgeKernel
 
@@ -189,6 +193,37 @@ def get_inputs():
 
 
 @pytest.mark.torch
+def test_gaps_between_elements_survive_the_way_to_a_device(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    gaps, exchanged = torch.arange(8.0)[::2], torch.ones(3, 4).t()
+    write_value(str(tmp_path / "inputs"), [gaps, exchanged, torch.ones(5)])
+    carried = read_value(str(tmp_path / "inputs"))
+    for device in ("cpu", "meta"):  # the latter stands for any device that is not the CPU
+        assert [item.stride() for item in carried.value(device)] == [(2,), (1, 4), (1,)]
+    assert torch.equal(carried.value()[0], gaps)
+
+
+def test_threads_that_are_gone_before_anybody_looks_are_counted(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    write_value(str(tmp_path / "inputs"), [torch.ones(8, 16), torch.ones(16)])
+
+    class Slow(GateRequests):
+        """Copies results so slowly that a helper has ended before the answer, as it happens on a GPU."""
+
+        def _synchronize(self) -> None:
+            helper = getattr(self._kernel and self._kernel.model, "helper", None)
+            if helper is not None:
+                helper.join()
+
+    used = {}
+    for name in ("works_on", "honest_affine"):
+        module = load_module(str(HERE / "kernels" / f"{name}.py"), f"held_{name}")
+        server, model = Slow(), module.Model()
+        server._kernel = LoadedKernel(module, model, model)
+        used[name] = server._do_hold({"inputs": str(tmp_path / "inputs")})["others_ns"]
+    assert used["honest_affine"] < LATE_WORK_NS < used["works_on"]
+
+
 def test_nan_in_the_reference_must_be_declared(judge_kernel: JudgeKernel) -> None:
     same = NAN_REFERENCE.replace("x * 2", "x + x")
     undeclared = judge_kernel(same, reference=NAN_REFERENCE)

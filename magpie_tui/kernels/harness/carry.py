@@ -150,6 +150,21 @@ def _unpack(tree: Any, tensors: list[Any]) -> Any:
     raise ValueError(f"a value of type {value} cannot be carried between processes")
 
 
+def on_device(tensor: Any, device: str) -> Any:
+    """Return a tensor on ``device`` with the strides that it has.
+
+    ``Tensor.to`` closes the gaps of a tensor that does not fill its memory, and a kernel that takes every input as
+    contiguous would be right there.
+    """
+    import torch
+
+    moved = tensor.to(device)
+    if moved.layout is not torch.strided or moved.stride() == tensor.stride() or 0 in tensor.stride():
+        return moved
+    placed = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
+    return placed.copy_(tensor)
+
+
 class Carried:
     """A value read back: the file's tree, the facts about each tensor, the tensors themselves on the CPU."""
 
@@ -165,7 +180,7 @@ class Carried:
         Raises:
             ValueError: It holds something that is no tensor, number, string or container of these.
         """
-        self._placed = [tensor.to(device) for tensor in self.tensors]
+        self._placed = [on_device(tensor, device) for tensor in self.tensors]
         return _unpack(self.tree, self._placed)
 
     def facts_of(self, tensor: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from magpie_tui.kernels.harness.tracing import operators_of, triton_names, write
 
 _clock = time.perf_counter_ns
 _cpu_clock = time.process_time_ns
+_own_cpu_clock = time.thread_time_ns
 _LAUNCH_ERRORS = (("libcudart.so", "cudaPeekAtLastError"), ("libamdhip64.so", "hipPeekAtLastError"))
 
 
@@ -51,6 +52,28 @@ def _launch_error_reader() -> Any:
 
 class LaunchFailedError(Exception):
     """A launch failed, and the kernel's code did not look."""
+
+
+_SMALLEST_FILLING = 8 << 20
+
+
+def _fill_device(spare: int) -> list[Any]:
+    """Take device memory until about ``spare`` bytes are left, and return what was taken."""
+    import torch
+
+    # Blocks that the allocator keeps from earlier calls are free for the next one: they are given back first.
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    taken: list[Any] = []
+    size = torch.cuda.mem_get_info()[0] - spare
+    while size >= _SMALLEST_FILLING:
+        try:
+            taken.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+        except torch.cuda.OutOfMemoryError:
+            size //= 2
+        else:
+            size = min(size, torch.cuda.mem_get_info()[0] - spare)
+    return taken
 
 
 def _no_error() -> int:
@@ -143,9 +166,7 @@ class GateRequests:
         import torch
 
         if self._device == "cuda":
-            free, _total = torch.cuda.mem_get_info()
-            spare = min(int(request["spare"]), free)
-            self._held = (torch.empty(free - spare, dtype=torch.uint8, device="cuda"), [])
+            self._held = (_fill_device(int(request["spare"])), [])
             return {"left": torch.cuda.mem_get_info()[0]}
         with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
             used = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmData:"))
@@ -200,7 +221,11 @@ class GateRequests:
         return {}
 
     def _do_hold(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Call, and keep the result until ``release``: whoever works on now is seen from outside."""
+        """Call, and keep the result until ``release``: whoever works on now is seen from outside.
+
+        Returns what was taken at once, the times until the caller's stream and until the device were done, and the CPU
+        time that all other threads used between the end of the call and the answer.
+        """
         arguments = self._read(request["inputs"])
         self._synchronize()
         pattern = self._poison.patterns[0] if self._poison is not None and self._poison.patterns else None
@@ -208,6 +233,7 @@ class GateRequests:
             # An old result in the new one's memory must not stand in for work that is still to be done.
             started = _clock()
             outputs = self._call(arguments)
+            others_ns = _own_cpu_clock() - _cpu_clock()
         # What a caller does next: the same stream, without waiting for others.
         taken = copied([outputs, arguments])
         if self._device == "cuda":
@@ -218,7 +244,12 @@ class GateRequests:
         self._synchronize()
         ended = _clock()
         self._held = (outputs, arguments)
-        return {"taken": digest_of(taken), "call_ns": ended - started, "stream_ns": stream_ended - started}
+        return {
+            "taken": digest_of(taken),
+            "call_ns": ended - started,
+            "stream_ns": stream_ended - started,
+            "others_ns": others_ns + _cpu_clock() - _own_cpu_clock(),
+        }
 
     def _do_release(self, request: dict[str, Any]) -> dict[str, Any]:
         """Say what the held result looks like now."""

@@ -17,7 +17,10 @@ LAYOUT: dict[str, Any] = {"keys": 32, "compact": sys.version_info >= (3, 11)}
 """How CPython lays dictionaries out: the offset of the pointer to the table of entries, and the form of its header."""
 
 WATCHED: dict[str, tuple[str, ...]] = {
-    "time": ("perf_counter_ns", "perf_counter", "monotonic_ns", "monotonic", "time_ns", "time", "process_time_ns"),
+    "time": (
+        *("perf_counter_ns", "perf_counter", "monotonic_ns", "monotonic", "time_ns", "time", "process_time_ns"),
+        "thread_time_ns",
+    ),
     "torch": ("empty", "empty_like", "empty_strided", "zeros", "equal", "allclose"),
     "torch.Tensor": (
         *("contiguous", "cpu", "detach", "data_ptr", "copy_", "clone", "numel", "to", "isfinite", "untyped_storage"),

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import Any
 
+from magpie_tui.kernels.harness.carry import on_device
+
 
 class NothingToCallError(Exception):
     """The file loads, but holds nothing that could be called."""
@@ -61,11 +63,11 @@ def best_device() -> str:
 
 
 def to_device(value: Any, device: str) -> Any:
-    """Return ``value`` with every tensor in it on ``device``."""
+    """Return ``value`` with every tensor in it on ``device``, strides kept."""
     import torch
 
     if isinstance(value, torch.Tensor):
-        return value.to(device)
+        return on_device(value, device)
     if isinstance(value, tuple):
         return tuple(to_device(item, device) for item in value)
     if isinstance(value, list):

@@ -5,4 +5,4 @@ import torch
 
 class Model(torch.nn.Module):
     def forward(self, x, w):
-        return torch.ones(1 << 40, device=x.device)
+        return torch.empty(1 << 38, dtype=torch.uint8, device=x.device)
