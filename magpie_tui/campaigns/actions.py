@@ -7,7 +7,7 @@ from pathlib import Path
 from magpie_tui.campaigns.findings import twin_workspace
 from magpie_tui.campaigns.inputs import changed, inputs_of
 from magpie_tui.campaigns.model import Action, Campaign, Link
-from magpie_tui.campaigns.steps import Step
+from magpie_tui.campaigns.steps import CANDIDATE_DIRECTORY, Step
 from magpie_tui.configs.gaps import has_gaps
 
 PROGRAM = "magpie-tui"
@@ -82,7 +82,7 @@ def _candidates(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Acti
         if label not in current:
             if has_gaps(config):
                 return _fill(config)
-            directory = str(campaign.output_dir / f"candidate-{label}")
+            directory = str(campaign.output_dir / CANDIDATE_DIRECTORY.format(label=label))
             command = (PROGRAM, "analyze", "--kernel-config", str(config), "--output-dir", directory)
             return Action(command, f"prove candidate {label} correct and time it")
     return _set(campaign, "--candidate LABEL=FILE", "write a candidate and name its config")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.campaigns.inputs import changed
-from magpie_tui.campaigns.model import Campaign, StepState, StepView
+from magpie_tui.campaigns.model import Campaign, Goal, StepState, StepView
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.workspaces.browse import summarize
 
@@ -146,12 +146,33 @@ def _adopted(view: StepView) -> list[str]:
 
 def _worth(campaign: Campaign) -> str:
     decision = campaign.step("kernels").decision or {}
-    told = _listed(decision, _WORTH_KEYS)
+    told = [*_listed(decision, _WORTH_KEYS), *_needed(campaign.goal, decision.get("share_pct"))]
     if told:
         return "; ".join(told)
     if campaign.step("stages").skipped is not None:
         return "not known: without stages and roofline (3) nobody knows what the whole would gain"
     return "not known before a kernel is chosen (4)"
+
+
+def _needed(goal: Goal | None, share_pct: object) -> list[str]:
+    """Say how much faster the kernel has to get for the goal alone, by Amdahl's law.
+
+    With a share ``p`` of the time, a kernel that gets ``k`` times faster leaves ``1 - p + p / k``; a gain of ``g``
+    is reached where that is ``1 / (1 + g)``.
+    """
+    if goal is None or goal.gain_pct <= 0 or isinstance(share_pct, bool) or not isinstance(share_pct, (int, float)):
+        return []
+    part, gain = share_pct / 100, goal.gain_pct / 100
+    to_save = gain / (1 + gain)
+    if not 0 < part < 1:
+        return []
+    if part <= to_save:
+        most = f"without it +{100 * part / (1 - part):.1f} %"
+        return [f"the goal of +{goal.gain_pct:g} % needs more than this kernel: {most}"]
+    return [
+        f"the goal of +{goal.gain_pct:g} % needs this kernel {part / (part - to_save):.2f} x faster, "
+        "if its share of the device time is its share of the whole"
+    ]
 
 
 def _kernel_files(campaign: Campaign) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -10,7 +10,7 @@ from magpie_tui.campaigns.actions import action_for
 from magpie_tui.campaigns.findings import decision_text, finding_of, stage_finding, twin_tables
 from magpie_tui.campaigns.inputs import changed, counting_links, inputs_of
 from magpie_tui.campaigns.model import Campaign, Link, StepState, StepView
-from magpie_tui.campaigns.steps import BY_KEY, STEPS, Step
+from magpie_tui.campaigns.steps import BY_KEY, CANDIDATE_DIRECTORY, STEPS, Step
 from magpie_tui.runs.layout import DIRECTORY_VARIABLE
 from magpie_tui.runs.model import Run
 from magpie_tui.workspaces.browse import summarize
@@ -34,7 +34,7 @@ def view_campaign(campaign: Campaign, live: Sequence[Run] = ()) -> tuple[StepVie
 def step_directory(campaign: Campaign, step: Step, label: str | None = None) -> Path:
     """Return the output directory of a step's runs, as the walkthrough names it."""
     if step.key == "candidates":
-        return campaign.output_dir / f"candidate-{label or 'a'}"
+        return campaign.output_dir / CANDIDATE_DIRECTORY.format(label=label or "a")
     return campaign.output_dir / (step.directory or step.key)
 
 

@@ -29,16 +29,20 @@ class Step:
 
 
 STEPS: tuple[Step, ...] = (
-    Step(1, "baseline", "Baseline, clean", (), "benchmark", "benchmark-baseline", ("baseline",)),
-    Step(2, "twin", "Profiled twin", ("baseline",), "benchmark", "benchmark-profiled", ("profiled",)),
+    Step(1, "baseline", "Baseline, clean", (), "benchmark", "walkthrough-benchmark-baseline", ("baseline",)),
+    Step(2, "twin", "Profiled twin", ("baseline",), "benchmark", "walkthrough-benchmark-profiled", ("profiled",)),
     Step(3, "stages", "Stages and roofline", ("twin",), None, None),
     Step(4, "kernels", "Kernels and sources", ("stages",), None, None),
-    Step(5, "analyze", "Baseline kernel", ("kernels",), "analyze", "kernel-baseline", ("analyze",)),
+    Step(5, "analyze", "Baseline kernel", ("kernels",), "analyze", "walkthrough-kernel-baseline", ("analyze",)),
     Step(6, "candidates", "Candidates", ("analyze",), "analyze", None, ("candidates",)),
-    Step(7, "compare", "Compare and confirm", ("candidates",), "compare", "kernel-compare", ("compare",)),
+    Step(7, "compare", "Compare and confirm", ("candidates",), "compare", "walkthrough-kernel-compare", ("compare",)),
     Step(8, "integrate", "Integrate", ("compare",), None, None),
-    Step(9, "judge", "Repeat and judge", ("integrate",), "experiment", "benchmark-optimized", ("optimized",)),
+    Step(
+        9, "judge", "Repeat and judge", ("integrate",), "experiment", "walkthrough-benchmark-optimized", ("optimized",)
+    ),
 )
+CANDIDATE_DIRECTORY = "walkthrough-candidate-{label}"
+"""Where the workspaces of a candidate go."""
 BY_KEY = {step.key: step for step in STEPS}
 
 TEMPLATES: dict[str, tuple[str, tuple[str, ...]]] = {

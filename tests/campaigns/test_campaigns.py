@@ -166,7 +166,7 @@ def test_advancing_runs_links_and_stops_at_a_person(tmp_path: Path) -> None:
         if view is not None:
             campaign = advance(campaign, view, run)
     assert [command[1] for command in commands] == ["analyze", "analyze", "compare"]
-    assert commands[1][-1].endswith("candidate-o3")
+    assert commands[1][-1].endswith("results/walkthrough-candidate-o3")
     assert next_step(campaign) is None
     assert load_campaign(campaign.directory).steps["candidates"].links[0].label == "o3"
 

@@ -15,7 +15,7 @@ from magpie_tui.campaigns.detail import step_detail, why_lines
 from magpie_tui.campaigns.difference import candidate_difference
 from magpie_tui.campaigns.file import TIME_FORMAT, load_campaign
 from magpie_tui.campaigns.find import campaigns_at_hand, find_campaigns
-from magpie_tui.campaigns.model import Campaign
+from magpie_tui.campaigns.model import Campaign, Goal
 from magpie_tui.campaigns.since import since_text
 from magpie_tui.campaigns.state import view_campaign
 from magpie_tui.campaigns.steps import BY_KEY
@@ -52,7 +52,7 @@ def test_since_tells_links_runs_and_failures(tmp_path: Path, smoke: Campaign) ->
     linked = edit.link(quiet, BY_KEY["analyze"], analyzed(tmp_path, "base"))
     failed = replace(
         make_run("20261202_120000_aaaa", RunState.failed, "x", reason="out of memory"),
-        output_dir=smoke.output_dir / "kernel-compare",
+        output_dir=smoke.output_dir / "walkthrough-kernel-compare",
         ended_at=now,
     )
     elsewhere = replace(failed, output_dir=tmp_path)
@@ -82,6 +82,18 @@ def test_a_step_says_what_is_measured_apart_from_what_is_assumed(tmp_path: Path,
     view = next(view for view in view_campaign(adopted) if view.key == "analyze")
     assert view.because == "changed: the analyze config or its sources"
     assert any("config analyze" in line and "CHANGED" in line for line in why_lines(adopted, view))
+
+
+@pytest.mark.parametrize(
+    ("gain_pct", "words"),
+    [(3.0, "needs this kernel 1.15 x faster"), (30.0, "needs more than this kernel: without it +27.9 %")],
+)
+def test_worth_says_what_the_goal_needs(tmp_path: Path, gain_pct: float, words: str) -> None:
+    campaign = edit.new_campaign(tmp_path / "g", template="full", goal=Goal("output_throughput", gain_pct))
+    campaign = edit.decide(campaign, BY_KEY["kernels"], {"kernel": "k", "share_pct": 21.8, "gain": "at most +12.3 %"})
+    view = next(view for view in view_campaign(campaign) if view.key == "kernels")
+    worth = step_detail(campaign, view).worth
+    assert worth.startswith("at most +12.3 %; ") and words in worth
 
 
 def test_the_difference_of_a_candidate_shows_config_and_sources(smoke: Campaign) -> None:

@@ -155,7 +155,7 @@ async def test_a_run_that_goes_on_is_named_and_nothing_else_is_started(world: Wo
     run = make_run("20261202_140000_cccc", RunState.running, "qwen config", kind="campaign")
     command = ("magpie-tui", "campaign", "config", str(campaign.directory))
     analysis = make_run("20261202_140000_dddd", RunState.running, "candidate", kind="analyze")
-    step = campaign.output_dir / "candidate-o3"
+    step = campaign.output_dir / "walkthrough-candidate-o3"
     world.runs = [replace(run, command=command), replace(analysis, output_dir=step)]
     app = campaign_app(world, here)
     async with app.run_test(size=(140, 40)) as pilot:

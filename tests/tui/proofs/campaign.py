@@ -76,7 +76,7 @@ async def the_next_thing_is_started_after_its_command_was_shown(stage: Stage) ->
     await stage.wait(lambda: bool(started), "the run")
     request = started[0]
     assert request.command[-3:] == ("campaign", "next", str(campaign.directory)) and request.detach
-    assert request.output_dir == campaign.output_dir / "candidate-o3"
+    assert request.output_dir == campaign.output_dir / "walkthrough-candidate-o3"
     await stage.wait(lambda: "started: 20261202_141001_ffff" in status(stage.app), "the word about it")
     # A step that waits for a person asks for what is missing, and writes it down.
     edit.skip(load_campaign(campaign.directory), edit.find_step("6"), "no")
