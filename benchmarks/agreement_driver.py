@@ -1,7 +1,8 @@
-"""Runs kernels of ``gpu_kernels/`` for other tools: under ncu's profiler marks, or timed by Triton's do_bench.
+"""Runs kernels of ``gpu_kernels/`` for other tools: under ncu's profiler marks, or timed in another way.
 
 python -m benchmarks.agreement_driver profile CALLS NAME...      between cudaProfilerStart and cudaProfilerStop
 python -m benchmarks.agreement_driver do_bench NAME...           one JSON object: name to median in us
+python -m benchmarks.agreement_driver graph NAME...              the same, of calls that follow each other in a graph
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def profile(calls: int, names: list[str]) -> None:
             load @ load
         torch.cuda.synchronize()
         for _ in range(calls):
+            for _ in range(10):  # a profiler leaves the device idle for long, and idle clocks fall
+                load @ load
             flush()
             torch.cuda.synchronize()
             runtime.cudaProfilerStart()
@@ -71,8 +74,44 @@ def do_bench(names: list[str]) -> None:
     print(json.dumps(found))
 
 
+def graph(names: list[str], calls: int = 20) -> None:
+    """Print what a call takes when calls follow each other in a graph: an upper bound of the kernel's own time."""
+    import torch
+
+    cuda: Any = torch.cuda
+    found = {}
+    for name in names:
+        model, inputs = _loaded(name)
+        outputs: list[Any] = []
+        try:
+            stream = cuda.Stream()
+            with cuda.stream(stream):
+                model(*inputs)
+            cuda.synchronize()
+            captured = cuda.CUDAGraph()
+            with cuda.graph(captured):
+                outputs.extend(model(*inputs) for _ in range(calls))
+        except RuntimeError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        times = []
+        for _ in range(12):
+            begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+            captured.replay()
+            begin.record()
+            captured.replay()
+            end.record()
+            cuda.synchronize()
+            times.append(1e3 * begin.elapsed_time(end) / calls)
+        found[name] = sorted(times)[len(times) // 2]
+        del captured, outputs
+    print(json.dumps(found))
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "profile":
         profile(int(sys.argv[2]), sys.argv[3:])
+    elif sys.argv[1] == "graph":
+        graph(sys.argv[2:])
     else:
         do_bench(sys.argv[2:])

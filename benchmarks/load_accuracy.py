@@ -1,12 +1,13 @@
 """How far is the load generator from the truth? Against a server that logs when it really emitted.
 
-    python benchmarks/load_accuracy.py [--runs 5] [--vllm PATH] [--aiperf PATH] [--guidellm PATH] [--tokenizer DIR]
+    python -m benchmarks.load_accuracy [--runs 5] [--vllm PATH] [--aiperf PATH] [--guidellm PATH] [--tokenizer DIR]
 
 Three loads: one stream, 16 streams (first token after 20 ms, then one every ms on an absolute schedule), and as many
 tokens as a client on one core can take (32 events a write). Server and client are pinned to a core each. Given are
 medians over the runs. TTFT bias = the client's mean TTFT - the mean time from the arrival of the request's body to
 the first emit; TPOT error = the client's mean / the true mean - 1. Beside ours: the same client on other libraries,
-and other programs where their paths are given.
+and vllm bench serve, aiperf and guidellm with an equal load, where they are installed (on PATH, or at the path given);
+one that is not is named. Below the table stands which of their figures is taken, and what their clock includes.
 
 Exit status 1 when ours misses a budget: bias of 1.0 ms at one stream and 2.0 ms at 16, TPOT within 0.5 %, 150,000
 tokens/s.
@@ -18,6 +19,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -238,6 +240,60 @@ def _quiet(command: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
+class Program:
+    """Another program that sends loads.
+
+    Attributes:
+        command: Its name on PATH, and the option that gives its path.
+        runner: Makes its runs.
+        definitions: Which of its figures stand for ours, and from when its clock runs.
+        serial: It is one process, so that one core says something about how many tokens it can take.
+    """
+
+    name: str
+    command: str
+    runner: Callable[[str, str], Callable[[Load, int, Path, Cores], Seen]]
+    definitions: str
+    serial: bool
+
+
+PROGRAMS = (
+    Program(
+        "vllm bench serve",
+        "vllm",
+        vllm_bench,
+        "mean_ttft_ms and mean_tpot_ms, (latency - ttft) / (tokens - 1) as ours; its clock starts when the HTTP "
+        "library gets the request and includes opening the connection",
+        True,
+    ),
+    Program(
+        "aiperf",
+        "aiperf",
+        aiperf,
+        "time_to_first_token; inter_token_latency = (latency - ttft) / (tokens - 1), our TPOT (its inter_chunk_latency "
+        "is our ITL); its clock starts with the request in a worker process",
+        False,
+    ),
+    Program(
+        "guidellm",
+        "guidellm",
+        guidellm,
+        "time_to_first_token_ms; inter_token_latency_ms, our TPOT (its time_per_output_token_ms includes the first "
+        "token and is not taken); its clock starts with the request in a worker process",
+        False,
+    ),
+)
+
+
+OTHERS = frozenset(program.name for program in PROGRAMS)
+
+
+def installed(program: Program, given: str | None) -> str | None:
+    """Return the path of a program: the given one, or that on PATH; None where it is not installed."""
+    return shutil.which(given or program.command)
+
+
+@dataclass(frozen=True)
 class Outcome:
     """Medians over the runs of one client on one load."""
 
@@ -305,9 +361,7 @@ def misses(outcomes: Sequence[Outcome]) -> list[str]:
         if outcome.tpot_error is None or abs(outcome.tpot_error) > TPOT_LIMIT:
             found.append(f"{outcome.load}: TPOT error {outcome.tpot_error}, budget {TPOT_LIMIT}")
         others = [
-            item.bias_ms
-            for item in outcomes
-            if item.load == outcome.load and item.client in ("vllm bench serve", "aiperf", "guidellm") and item.bias_ms
+            item.bias_ms for item in outcomes if item.load == outcome.load and item.client in OTHERS and item.bias_ms
         ]
         if outcome.streams == 16 and outcome.bias_ms is not None and any(value < outcome.bias_ms for value in others):
             found.append(f"{outcome.load}: another program is closer: {min(others):+.2f} ms")
@@ -321,9 +375,8 @@ def main() -> int:
     parser.add_argument("--server-core", type=int, default=0)
     parser.add_argument("--client-core", type=int, default=1)
     parser.add_argument("--only", nargs="*", help="clients to run")
-    parser.add_argument("--vllm", help="path of the command vllm")
-    parser.add_argument("--aiperf", help="path of the command aiperf")
-    parser.add_argument("--guidellm", help="path of the command guidellm")
+    for program in PROGRAMS:
+        parser.add_argument(f"--{program.command}", help=f"path of the command {program.command}; default: on PATH")
     parser.add_argument("--tokenizer", default="", help="directory of a tokenizer, for the other programs")
     parser.add_argument(
         "--real-time", action="store_true", help="round-robin real-time scheduling, for a shared machine (root only)"
@@ -335,12 +388,12 @@ def main() -> int:
         "same on h11": on_library("h11"),
         "same on aiohttp": on_library("aiohttp"),
     }
-    if options.vllm:
-        clients["vllm bench serve"] = vllm_bench(options.vllm, options.tokenizer)
-    if options.aiperf:
-        clients["aiperf"] = aiperf(options.aiperf, options.tokenizer)
-    if options.guidellm:
-        clients["guidellm"] = guidellm(options.guidellm, options.tokenizer)
+    paths = {program.name: installed(program, getattr(options, program.command)) for program in PROGRAMS}
+    for program in PROGRAMS:
+        path = paths[program.name]
+        if path is not None and options.tokenizer:
+            clients[program.name] = program.runner(path, options.tokenizer)
+    parallel = {program.name for program in PROGRAMS if not program.serial}
     if options.real_time:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     cores = Cores(options.server_core, options.client_core)
@@ -355,14 +408,22 @@ def main() -> int:
         for name, run in clients.items():
             if options.only and name not in options.only:
                 continue
-            if load.name == "absorb" and name in ("aiperf", "guidellm"):
+            if load.name == "absorb" and name in parallel:
                 continue  # several processes by design: one core says nothing about them
             try:
                 outcomes.append(measure(name, run, load, options.runs, cores))
-            except (RuntimeError, subprocess.CalledProcessError, KeyError, FileNotFoundError) as error:
+            except (RuntimeError, subprocess.CalledProcessError, KeyError, FileNotFoundError, StopIteration) as error:
                 print(f"{load.name:<11} {name:<22} could not be run: {error}")
                 continue
             show(outcomes[-1])
+    print()
+    for program in PROGRAMS:
+        if paths[program.name] is None:
+            print(f"{program.name}: not installed (no {program.command} on PATH; --{program.command} gives its path)")
+        elif program.name not in clients:
+            print(f"{program.name}: not run: --tokenizer DIR is needed")
+        else:
+            print(f"{program.name}: {program.definitions}")
     if options.json is not None:
         options.json.write_text(json.dumps([outcome.__dict__ for outcome in outcomes], indent=2))
     found = misses(outcomes)
