@@ -213,16 +213,33 @@ def _traced(key: tuple[str, str], value: tuple[int, float]) -> TracedShape | Non
     import json
 
     dims = json.loads(key[0], strict=False)
-    types = json.loads(key[1], strict=False) if key[1] else []
+    return _shape(dims, json.loads(key[1], strict=False) if key[1] else [], *value)
+
+
+def shape_of_row(dims: str, types: str, calls: int, total_us: float) -> TracedShape | None:
+    """Return the arguments of a row of the roofline, which may come from a trace of the capture.
+
+    Args:
+        dims, types: Python literals, as rows hold them.
+
+    Returns:
+        None where no argument has dimensions.
+    """
+    import ast
+
+    return _shape(ast.literal_eval(dims) if dims else (), ast.literal_eval(types) if types else (), calls, total_us)
+
+
+def _shape(dims: object, types: object, calls: int, total_us: float) -> TracedShape | None:
     tensors: list[tuple[int, ...]] = []
     dtypes: list[str] = []
-    for index, item in enumerate(dims if isinstance(dims, list) else []):
-        if not isinstance(item, list) or not item or not all(isinstance(extent, int) for extent in item):
+    told = types if isinstance(types, (list, tuple)) else ()
+    for index, item in enumerate(dims if isinstance(dims, (list, tuple)) else ()):
+        if not isinstance(item, (list, tuple)) or not item or not all(isinstance(extent, int) for extent in item):
             continue
-        told = types[index] if isinstance(types, list) and index < len(types) else ""
         tensors.append(tuple(item))
-        dtypes.append(_DTYPES.get(str(told).lower(), ""))
-    return TracedShape(tuple(tensors), tuple(dtypes), *value) if tensors else None
+        dtypes.append(_DTYPES.get(str(told[index]).lower(), "") if index < len(told) else "")
+    return TracedShape(tuple(tensors), tuple(dtypes), calls, total_us) if tensors else None
 
 
 def with_shapes_from(config: KernelConfig, path: Path, name: str) -> tuple[KernelConfig, list[str]]:
