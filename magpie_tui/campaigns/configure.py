@@ -19,6 +19,13 @@ from magpie_tui.traces.each import Reading
 
 SHARE_DIGITS = 3
 _LOG = "existing_test.log"
+_PYTEST_RAN_NOTHING = {
+    2: "it could not be loaded here",
+    3: "pytest failed",
+    4: "pytest refuses the command",
+    5: "it holds no tests",
+}
+"""Exit statuses of pytest that say nothing about the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +115,19 @@ def _run_test(chosen: Chosen, files: KernelFiles, seconds: float) -> TestOutcome
         return TestOutcome("not run", ended.not_started)
     if ended.timed_out:
         return TestOutcome("not run", f"no answer within {seconds:g} s, output in {log}")
+    if "pytest" in test.command and ended.exit_code in _PYTEST_RAN_NOTHING:
+        why = _last_error(log) or _PYTEST_RAN_NOTHING[ended.exit_code]
+        return TestOutcome("not run", f"{why} (exit status {ended.exit_code} of pytest), output in {log}")
     how = f"signal {ended.signal}" if ended.signal is not None else f"exit status {ended.exit_code}"
     word = "passed" if ended.exit_code == 0 else "failed"
     return TestOutcome(word, f"{how} after {ended.wall_s:.1f} s, output in {log}")
+
+
+def _last_error(log: Path) -> str:
+    """Return the last error that pytest reports in its output; empty where there is none."""
+    lines = [line[1:].strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+             if line.startswith("E ")]  # fmt: skip
+    return lines[-1] if lines else ""
 
 
 def _decision(chosen: Chosen, files: KernelFiles, test: TestOutcome) -> dict[str, object]:

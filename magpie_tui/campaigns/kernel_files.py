@@ -13,7 +13,7 @@ from magpie_tui.basics.errors import AnswerIsNoError, MachineError, UserInputErr
 from magpie_tui.basics.files import create_directory, write_bytes, write_text
 from magpie_tui.campaigns.choosing import Chosen
 from magpie_tui.configs.gaps import gap
-from magpie_tui.kernels.trace_shapes import MOST_SHAPES, TracedShape, shapes_in_trace
+from magpie_tui.kernels.trace_shapes import MOST_SHAPES, TracedShape, shape_of_row, shapes_in_trace
 from magpie_tui.sources.model import TestMatch
 
 FIRST_LABEL = "a"
@@ -121,7 +121,11 @@ def _shapes(chosen: Chosen) -> tuple[tuple[TracedShape, ...], list[str]]:
     try:
         found = shapes_in_trace(chosen.trace, chosen.choice.evidence.name)
     except (UserInputError, MachineError) as error:
-        return (), [f"shapes: {error.message}"]
+        item = chosen.choice.evidence
+        row = shape_of_row(item.input_dims, item.input_types, item.calls, 1000 * item.time_ms)
+        if row is None:
+            return (), [f"shapes: {error.message}"]
+        return (row,), [f"shapes: the arguments of {item.op}, which launches the kernel most; {error.message}"]
     taken = found.shapes[:MOST_SHAPES]
     share = 100 * sum(item.total_us for item in taken) / found.total_us if found.total_us else 0.0
     return taken, [f"shapes: {len(taken)} of {len(found.shapes)}, {share:.0f} % of the kernel's time in the trace"]

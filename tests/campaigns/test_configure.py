@@ -108,6 +108,59 @@ def test_the_decision_is_written_down_verified_and_reported(tmp_path: Path) -> N
     assert "## rms_norm_kernel: no claim yet" in to_markdown(pull_request_blocks(facts))
 
 
+PAGED = """\
+template <typename scalar_t>
+__global__ __launch_bounds__(256) void paged_attention_ll4mi_QKV_mfma16_kernel(const scalar_t* q, float* out) {
+}
+"""
+
+
+def paged_checkout(root: Path) -> Path:
+    """Where the kernel with the most to be won of a recorded decode step lies, with a test that names it."""
+    for place in ("csrc/cpp_itfs/pa", "csrc/kernels", "op_tests", "aiter/ops"):
+        (root / place).mkdir(parents=True)
+    (root / "csrc" / "cpp_itfs" / "pa" / "pa_ragged.cuh").write_text(PAGED)
+    (root / "op_tests" / "test_pa_ragged.py").write_text(
+        "def run_torch(q):\n    return q\n\n\n"
+        'def test_paged_attention():\n    assert run_torch("paged_attention_ll4mi_QKV_mfma16_kernel pa_ragged")\n'
+    )
+    return root
+
+
+def test_the_recommended_kernel_of_a_recorded_step_becomes_files(tmp_path: Path, reference_data: Path) -> None:
+    campaign = edit.new_campaign(tmp_path / "one", template="full")
+    choice = ChoiceRequest(repos=(paged_checkout(tmp_path / "repo"),))
+    found = configure(
+        campaign, ConfigureRequest(None, reference_data / "traces" / "sglang_decode", choice, 120), Reading()
+    )
+    assert found.chosen.against == ""
+    assert "paged_attention_ll4mi_QKV_mfma16_kernel" in found.chosen.choice.evidence.name
+    assert found.test.word == "passed", found.test
+    files = found.files
+    assert files.source.name == "pa_ragged.cuh" and files.copy.read_text() == PAGED == files.source.read_text()
+    text = files.analyze.read_text()
+    assert "# shape in the trace: 32x32x128 bfloat16, 10905190400 uint8" in text
+    assert "test_pa_ragged.py" in text.partition("testcase_command:")[2].splitlines()[0]
+    for path in (files.analyze, files.candidate, files.compare):
+        assert {problem.code for problem in check_file(path).problems} == {"to-fill-in"}
+        path.write_text(path.read_text().replace('"<fill in:', '"true # ').replace('>"', '"'))
+        assert check_file(path).problems == (), "only the gaps were wrong"
+    decision = found.campaign.step("kernels").decision or {}
+    assert decision["gain"] == "end to end at most +12.8 %, +6.0 % at half the way"
+    assert str(decision["existing_test"]).startswith("passed")
+    assert verify(campaign.directory).differing == ()
+    states = {view.key: view.state.value for view in view_campaign(found.campaign)}
+    assert states["kernels"] == "done"
+
+
+def test_a_test_that_cannot_be_loaded_here_has_not_failed(tmp_path: Path) -> None:
+    root = checkout(tmp_path / "repo")
+    (root / "tests" / "test_rms_norm.py").write_text("import no_such_module_at_all\n" + TEST)
+    found = configured(tmp_path, seconds=120)
+    assert found.test.word == "not run"
+    assert "No module named 'no_such_module_at_all'" in found.test.detail
+
+
 def test_nothing_is_overwritten_and_a_failing_test_is_told(tmp_path: Path) -> None:
     checkout(tmp_path / "repo", passes=False)
     assert configured(tmp_path, seconds=120).test.word == "failed"
