@@ -3,8 +3,11 @@
 Runs ``analyze`` on the shipped CUDA examples and on a wrong and a broken copy of one, then prints a table, and whether
 the device time of ncu agrees with ours. Also traces a program with its own main (nvcc) for its dispatches.
 
-    python benchmarks/raw_kernels_gpu.py               about a minute
-    python benchmarks/raw_kernels_gpu.py --keep DIR    keeps workspaces and logs
+Three phases, each with a limit of time: the gate alone, timing, and ncu. Steps are shown as they come; where a phase
+reaches its limit, every process writes its stacks before it ends.
+
+    python -m benchmarks.raw_kernels_gpu               a few minutes
+    python -m benchmarks.raw_kernels_gpu --keep DIR    keeps workspaces and logs
 """
 
 from __future__ import annotations
@@ -19,10 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.watched_run import ROOT, run_watched
+from magpie_tui.kernels.profilers.model import ProfilerFailedError
+from magpie_tui.kernels.profilers.run import dispatches
+
 _ENTRY = """
   - id: {id}
     type: cuda
@@ -45,61 +52,50 @@ _ADD = (
 )
 
 
-def _config(directory: Path, *, ncu: bool) -> Path:
-    """Write the config: two right kernels, one wrong, one that does not compile."""
+_TIMED = ("rmsnorm", "add")
+_EXPECTED = {"rmsnorm": "correct", "add": "correct", "wrong": "incorrect", "broken": "invalid"}
+
+
+def _entries(directory: Path) -> dict[str, str]:
+    """Return the entries of two right kernels, one wrong, and one that does not compile."""
     rmsnorm, add = ROOT / "examples" / "cuda_rmsnorm", ROOT / "examples" / "cuda_raw_add"
     right = (rmsnorm / "rmsnorm.cu").read_text()
     wrong, broken = directory / "wrong.cu", directory / "broken.cu"
     wrong.write_text(right.replace("/ cols + eps", "/ (cols + 1) + 16 * eps + 0.01f"))
     broken.write_text(right.replace("float sum = 0.0f;", "float sum = nothing;"))
-    lines = ["kernels:"]
-    for name, source in (("rmsnorm", rmsnorm / "rmsnorm.cu"), ("wrong", wrong), ("broken", broken)):
-        lines.append(
-            _ENTRY.format(
-                id=name,
-                source=source,
-                name="rmsnorm",
-                arguments=_RMSNORM,
-                grid="[rows]",
-                block='["min(1024, 32 * ceil_div(cols, 256))"]',
-                reference=f"{rmsnorm / 'reference.py'}:Model",
-                shapes="[{rows: 4096, cols: 4096}]",
-            )
+    entries = {
+        name: _ENTRY.format(
+            id=name,
+            source=source,
+            name="rmsnorm",
+            arguments=_RMSNORM,
+            grid="[rows]",
+            block='["min(1024, 32 * ceil_div(cols, 256))"]',
+            reference=f"{rmsnorm / 'reference.py'}:Model",
+            shapes="[{rows: 2048, cols: 4096}]",
         )
-    lines.append(
-        _ENTRY.format(
-            id="add",
-            source=add / "add.cu",
-            name="add<256>",
-            arguments=_ADD,
-            grid='["ceil_div(n, 256)"]',
-            block="256",
-            reference=f"{add / 'reference.py'}:Model",
-            shapes="[{n: 16777216}]",
-        )
+        for name, source in (("rmsnorm", rmsnorm / "rmsnorm.cu"), ("wrong", wrong), ("broken", broken))
+    }
+    entries["add"] = _ENTRY.format(
+        id="add",
+        source=add / "add.cu",
+        name="add<256>",
+        arguments=_ADD,
+        grid='["ceil_div(n, 256)"]',
+        block="256",
+        reference=f"{add / 'reference.py'}:Model",
+        shapes="[{n: 8388608}]",
     )
-    if ncu:
-        lines.append("performance: {backend: ncu, timeout_seconds: 120}\n")
-    path = directory / "raw.yaml"
-    path.write_text("\n".join(lines))
+    return entries
+
+
+def _config(directory: Path, names: Sequence[str], *, ncu: bool) -> Path:
+    """Write a config of the kernels named."""
+    entries = _entries(directory)
+    end = "performance: {backend: ncu, timeout_seconds: 120}\n" if ncu else ""
+    path = directory / f"{'_'.join(names)}{'_ncu' if ncu else ''}.yaml"
+    path.write_text("kernels:" + "".join(entries[name] for name in names) + end)
     return path
-
-
-def _analyze(config: Path, output: Path, budget_s: float) -> tuple[Path | None, str]:
-    command = [sys.executable, "-m", "magpie_tui", "analyze", "-k", str(config), "-o", str(output)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(
-        [*command, "--quick", "--budget", f"{budget_s:g}"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        cwd=ROOT,
-        timeout=400,
-    )
-    said = f"exit status {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-3000:]}"
-    line = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("Workspace: ")), None)
-    return (Path(line.removeprefix("Workspace: ")) if line else None), said
 
 
 def _cell(value: object, digits: int = 2) -> str:
@@ -140,10 +136,6 @@ def _own_main(directory: Path) -> str:
     """Build a program with nvcc and take its dispatches from ncu."""
     if shutil.which("nvcc") is None or shutil.which("ncu") is None:
         return "program with its own main: nvcc or ncu is not on PATH"
-    sys.path.insert(0, str(ROOT))
-    from magpie_tui.kernels.profilers.model import ProfilerFailedError
-    from magpie_tui.kernels.profilers.run import dispatches
-
     program = directory / "vector_add"
     source = ROOT / "examples" / "cuda_vector_add" / "vector_add.cu"
     subprocess.run(["nvcc", "-O2", "-o", str(program), str(source)], check=True, timeout=120)
@@ -172,44 +164,73 @@ def _directory(keep: Path | None) -> Iterator[Path]:
             yield Path(made)
 
 
+def _phase(title: str, config: Path, output: Path, *more: str, limit_s: float) -> Sequence[dict[str, Any]]:
+    """Run analyze on a config and return the states of its kernels; none when it did not end."""
+    print(f"{title}:", flush=True)
+    ended = run_watched(["analyze", "-k", str(config), "--quick", *more], output, limit_s=limit_s)
+    report = None if ended.workspace is None else ended.workspace / "analyze_report.json"
+    words = "hung" if ended.hung else f"exit status {ended.status}"
+    print(f"{title}: {words}, {ended.seconds:.0f} s", flush=True)
+    if report is None or not report.exists():
+        print(ended.said)
+        return ()
+    states: Sequence[dict[str, Any]] = json.loads(report.read_text())["results"]
+    return states
+
+
+def _explain(state: dict[str, Any]) -> None:
+    """Print what is known of a kernel beside its row."""
+    own, name = state["magpie_tui"], state["extra"]["kernel_id"]
+    for error in state["errors"]:
+        print(f"{name}: {error}")
+    build = own.get("build") or {}
+    print(f"{name}: build {build.get('function')} {build.get('options')} driver {build.get('driver')}")
+    profile = own.get("profile") or {}
+    print(f"{name}: profile {profile.get('success')} {profile.get('errors') or profile.get('reason') or ''}")
+    checks = own["gate"]["checks"]
+    for status in ("fail", "not_run"):
+        print(f"{name}: {status}: {', '.join(c['id'] for c in checks if c['status'] == status)}")
+
+
 def main() -> int:
-    """Run everything and print it; returns 0 when the words are the expected ones."""
+    """Run everything and print it; returns 0 when the words are the expected ones and the right kernels have times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--budget", type=float, default=3.0, help="seconds of timing a kernel")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of a phase")
     given = parser.parse_args()
-    started = time.monotonic()
+    started, budget = time.monotonic(), ("--budget", f"{given.budget:g}")
     with _directory(given.keep) as directory:
-        has_ncu = shutil.which("ncu") is not None
         print(f"host {platform.node()}, python {platform.python_version()}")
         for tool in ("ncu", "cuobjdump", "nvcc"):
             print(f"{tool}: {shutil.which(tool) or 'not on PATH'}")
-        workspace, said = _analyze(_config(directory, ncu=has_ncu), directory / "results", given.budget)
-        if workspace is None:
-            print(said)
-            return 1
-        report = json.loads((workspace / "analyze_report.json").read_text())
+        judged = _phase(
+            "gate",
+            _config(directory, tuple(_EXPECTED), ncu=False),
+            directory / "gate",
+            "--no-perf",
+            limit_s=given.limit,
+        )
+        timed = _phase(
+            "timing", _config(directory, _TIMED, ncu=False), directory / "timing", *budget, limit_s=given.limit
+        )
+        profiled: Sequence[dict[str, Any]] = ()
+        if shutil.which("ncu") is not None:
+            config = _config(directory, _TIMED, ncu=True)
+            profiled = _phase("ncu", config, directory / "ncu", *budget, limit_s=2 * given.limit)
         head = ["kernel", "state", "time us", "ncu us", "dram %", "regs", "local B", "shared B", "occ", "read by"]
-        print(_table([head, *(_row(state) for state in report["results"])]))
-        words = {}
-        for state in report["results"]:
-            own = state["magpie_tui"]
-            name = state["extra"]["kernel_id"]
-            words[name] = own["state"]
-            for error in state["errors"]:
-                print(f"{name}: {error}")
-            build = own.get("build") or {}
-            print(f"{name}: build {build.get('function')} {build.get('options')} driver {build.get('driver')}")
-            profile = own.get("profile") or {}
-            print(f"{name}: profile {profile.get('success')} {profile.get('errors') or profile.get('reason') or ''}")
-            checks = own["gate"]["checks"]
-            for status in ("fail", "not_run"):
-                print(f"{name}: {status}: {', '.join(c['id'] for c in checks if c['status'] == status)}")
+        print(_table([head, *(_row(state) for state in (*judged, *timed, *profiled))]))
+        for state in (*judged, *profiled):
+            _explain(state)
         print(_own_main(directory))
-    expected = {"rmsnorm": "correct", "add": "correct", "wrong": "incorrect", "broken": "invalid"}
-    wrong = {name: word for name, word in words.items() if word != expected[name]}
-    print(f"expected words: {'yes' if not wrong else f'NO: {wrong}'}; {time.monotonic() - started:.0f} s")
-    return 0 if not wrong else 1
+    words = {state["extra"]["kernel_id"]: state["magpie_tui"]["state"] for state in judged}
+    wrong = {name: words.get(name) for name, word in _EXPECTED.items() if words.get(name) != word}
+    untimed = set(_TIMED) - {
+        state["extra"]["kernel_id"] for state in timed if state["magpie_tui"]["timing"].get("median_us") is not None
+    }
+    print(f"expected words: {'yes' if not wrong else f'NO: {wrong}'}; without a time: {sorted(untimed) or 'none'}")
+    print(f"{time.monotonic() - started:.0f} s")
+    return 0 if not wrong and not untimed else 1
 
 
 if __name__ == "__main__":
