@@ -125,13 +125,26 @@ class _Comparer:
         points = self._at_points(arm)
         if not points:
             return whole
-        opposite = "faster" if whole.word == "slower" else "slower"
-        against = [name for name, item in points.items() if item.word == opposite]
         whole = replace(whole, shapes=points)
-        if whole.word in ("suspect", "invalid") or not against:
-            return whole
-        where = ", ".join(against)
-        return replace(whole, word="mixed", reason=f"{opposite} at {where}", needed=None)
+        against = None if whole.word in ("suspect", "invalid") else self._against_the_mean(whole.word, points)
+        return whole if against is None else replace(whole, word=against[0], reason=against[1], needed=None)
+
+    def _against_the_mean(
+        self, word: ComparisonWord, points: Mapping[str, Comparison]
+    ) -> tuple[ComparisonWord, str] | None:
+        """Return the verdict and its reason when points contradict that of their mean, else None.
+
+        A guard stands outside the mean, to show what a change costs elsewhere: what is slower there is not plainly
+        ``faster`` or ``equivalent``, but nothing is better, or more certain, for being fast there.
+        """
+        opposite = "faster" if word == "slower" else "slower"
+        counted = [name for name in self.counted if points[name].word == opposite]
+        guards = [name for name in points if name not in self.counted and points[name].word == "slower"]
+        if word not in ("faster", "equivalent"):
+            guards = []
+        parts = [f"{opposite} at {', '.join(counted)}"] if counted else []
+        parts += [f"slower at {', '.join(guards)}, outside the mean"] if guards else []
+        return ("mixed", "; ".join(parts)) if parts else None
 
     def _at_points(self, arm: _Arm) -> dict[str, Comparison]:
         """Judge every point of a shape grid by itself, corrected for the number of points."""

@@ -186,10 +186,26 @@ def test_slower_at_one_shape_is_mixed_and_a_guard_counts_for_that() -> None:
     assert ranked(measurement).comparisons[1].word == "mixed"
     measurement.weights = {"small": 1.0}
     found = ranked(measurement).comparisons[1]
-    assert found.word == "mixed" and "guard" in (found.reason or "")
+    assert (found.word, found.reason) == ("mixed", "slower at guard, outside the mean")
     assert found.ratio is not None and found.ratio.point == pytest.approx(2.0, rel=1e-3), (
         "a guard is no part of the mean"
     )
+
+
+@pytest.mark.parametrize(
+    ("at_small", "at_guard", "word"),
+    [
+        (40_000.0, 50_000.0, "mixed"),  # it gains nothing and costs something elsewhere
+        (50_000.0, 20_000.0, "slower"),  # a fast guard excuses nothing
+        (20_000.0, 20_000.0, "faster"),
+        (40_000.0, 20_000.0, "equivalent"),
+    ],
+)
+def test_a_guard_shows_what_a_change_costs_and_never_what_it_gains(at_small: float, at_guard: float, word: str) -> None:
+    base = {0: 40_000.0, -1: 40_000.0}
+    measurement = by_shape(("small", {**base, 1: at_small}), ("guard", {**base, 1: at_guard}))
+    measurement.weights = {"small": 1.0}
+    assert ranked(measurement).comparisons[1].word == word
 
 
 def test_a_shape_without_a_time_leaves_no_mean_and_no_winner() -> None:
