@@ -14,7 +14,7 @@ from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.runs.model import RunState
 from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
 from magpie_tui.tui.live_services import STOP_GRACE_S
-from magpie_tui.tui.screens.base import PlaceScreen
+from magpie_tui.tui.screens.run_capture import CapturesSteps
 from magpie_tui.tui.screens.run_lines import (
     RunView,
     again_question,
@@ -34,10 +34,9 @@ MOST_AT_ONCE = 16
 """Runs that are acted on at the same time."""
 
 
-class RunActs(PlaceScreen):
+class RunActs(CapturesSteps):
     """The actions of ``RunScreen``, apart from it so that both stay readable."""
 
-    run_shown: Run | None
     paused: bool
 
     class Counted(Message):
@@ -70,6 +69,8 @@ class RunActs(PlaceScreen):
         runs, run = self.chosen_runs(), self.run_shown
         if action in ("pause_live", "turn_pane"):
             return None
+        if action == "capture_steps":
+            return self.capture_impossible()
         if action in ("stop_run", "remove_run") and not runs:
             return "there is no run"
         if action in _NEED_THE_RUN and run is None:

@@ -88,6 +88,11 @@ class RunScreen(RunActs):
         self._second = 0
         self._frame_key: tuple[object, ...] | None = ()
 
+    @property
+    def live_view(self) -> LiveView | None:
+        """How the benchmark on the screen is going."""
+        return self._live
+
     # What a screen shows
 
     def show_runs(self) -> None:
