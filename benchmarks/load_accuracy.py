@@ -191,7 +191,7 @@ def aiperf(path: str, tokenizer: str) -> Callable[[Load, int, Path, Cores], Seen
         command += ["--tokenizer", tokenizer, "--concurrency", str(load.streams), "--isl", "20"]
         command += ["--request-count", str(load.requests), "--osl", str(load.tokens)]
         command += ["--extra-inputs", "ignore_eos:true", "--output-artifact-dir", str(out), "--ui", "none"]
-        command += ["--use-legacy-max-tokens", "--workers-max", "1"]
+        command += ["--use-legacy-max-tokens", "--use-server-token-count", "--workers-max", "1"]
         _quiet(command)
         told = json.loads(next(out.rglob("profile_export_aiperf.json")).read_text())
         return Seen(
