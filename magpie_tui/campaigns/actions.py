@@ -48,10 +48,10 @@ def _twin(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
 
 def _stages(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
     workspace = twin_workspace(campaign)
-    tables = f"{workspace}/tracelens" if workspace else "DIR"
-    return Action(
-        (PROGRAM, "trace", "roofline", str(workspace), "--csv", tables), "split the trace into stages, with rooflines"
-    )
+    # A workspace's own traces are split into the stages that its config asks for; other twins get one set of tables.
+    of_its_own = workspace is not None and (workspace / "torch_trace").is_dir()
+    where = ("--save",) if of_its_own else ("--csv", f"{workspace}/tracelens" if workspace else "DIR")
+    return Action((PROGRAM, "trace", "roofline", str(workspace), *where), "split the trace into stages, with rooflines")
 
 
 def _kernels(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:

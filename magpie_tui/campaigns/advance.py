@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import AnswerIsNoError
+from magpie_tui.basics.files import write_text
 from magpie_tui.campaigns.edit import link, set_file
 from magpie_tui.campaigns.file import load_campaign
-from magpie_tui.campaigns.findings import twin_tables
+from magpie_tui.campaigns.findings import UNFINISHED_NAME, twin_tables
 from magpie_tui.campaigns.inputs import inputs_of
 from magpie_tui.campaigns.model import Action, Campaign, StepState, StepView
 from magpie_tui.campaigns.state import view_campaign
@@ -56,6 +57,9 @@ def advance(campaign: Campaign, view: StepView, run: RunCommand) -> Campaign:
         return campaign
     label = _label(campaign, action) if step.key == "candidates" else None
     inputs = inputs_of(campaign, step, twin_tables(campaign), label)
+    unfinished = campaign.directory / UNFINISHED_NAME
+    if step.key == "stages":
+        write_text(unfinished, "tables of step 3 are being written; its command removes this at its end\n")
     outcome = run(action, campaign.output_dir)
     campaign = load_campaign(campaign.directory)  # a person may have changed it meanwhile
     if step.key == "twin" and action.command[1:3] == ("config", "twin"):
@@ -63,6 +67,7 @@ def advance(campaign: Campaign, view: StepView, run: RunCommand) -> Campaign:
     if step.workspace is None:
         if outcome.exit_status:
             raise AnswerIsNoError(f"step {view.number} {view.key} ended with status {outcome.exit_status}")
+        unfinished.unlink(missing_ok=True)
         return campaign
     if outcome.workspace is None:
         raise AnswerIsNoError(f"step {view.number} {view.key} ended with status {outcome.exit_status} and no workspace")

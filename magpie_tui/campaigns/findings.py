@@ -12,6 +12,8 @@ from magpie_tui.campaigns.steps import Step
 from magpie_tui.workspaces.browse import summarize
 
 _TABLES = "tracelens"
+UNFINISHED_NAME = ".stages-unfinished"
+"""Lies beside ``campaign.yaml`` while tables are written, and after a process that was killed while it wrote some."""
 _SIMPLE = "_kernel_roofline_simple.csv"
 
 
@@ -22,9 +24,12 @@ def twin_workspace(campaign: Campaign) -> Path | None:
 
 
 def twin_tables(campaign: Campaign) -> dict[str, int]:
-    """Return the tables of the twin's workspace: path inside ``tracelens/`` → size in bytes."""
+    """Return the tables of the twin's workspace: path inside ``tracelens/`` → size in bytes.
+
+    Tables that are still being written, or were when their writer was killed, are none.
+    """
     workspace = twin_workspace(campaign)
-    if workspace is None:
+    if workspace is None or (campaign.directory / UNFINISHED_NAME).exists():
         return {}
     root = workspace / _TABLES
     return {str(path.relative_to(root)): path.stat().st_size for path in sorted(root.rglob("*.csv")) if path.is_file()}
@@ -48,6 +53,8 @@ def decision_text(step: Step, decision: Mapping[str, object] | None) -> str | No
         share = decision.get("share_pct")
         part = f" {share:.1f} % of the device time" if isinstance(share, (int, float)) else ""
         return f"pick {decision.get('kernel', '?')}{part}"
+    if step.key == "integrate":
+        return f"{decision.get('kind', '?')}: {decision.get('what', '?')}"
     return "; ".join(f"{key}: {value}" for key, value in decision.items())
 
 
