@@ -21,7 +21,7 @@ _TOLERANCE_FIELDS = (
 )
 _ARGUMENT_FIELDS = (
     Field("name", Kind.TEXT, "Name, for reports and expressions."),
-    Field("dtype", Kind.TEXT, "Element type.", choices=DTYPES),
+    Field("dtype", Kind.TEXT, "Element type, or the name under which the points of shapes give it."),
     Field("shape", Kind.NODE, "Dimensions: numbers, or names of the shape grid."),
     Field("value", Kind.ANY, "Value of a scalar argument, or an expression in the names of the shape grid."),
     Field("output", Kind.BOOLEAN, "The kernel writes it: the same as role: out.", default=False),

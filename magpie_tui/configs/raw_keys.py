@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from magpie_tui.basics.expressions import FUNCTIONS, ExpressionError, names_in
 from magpie_tui.basics.text import nearest, printable
+from magpie_tui.configs.kernel_fields import DTYPES
 from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.configs.positions import MapNode, Node, Value
 from magpie_tui.configs.schema import Reader
@@ -29,6 +30,12 @@ def grid_names(entry: KernelEntry) -> frozenset[str]:
     return frozenset(
         name for point in points for name, value in point.items() if isinstance(value, int) and name != "guard"
     )
+
+
+def dtype_names(entry: KernelEntry) -> frozenset[str]:
+    """Return the names that arguments have in place of a dtype: the points of the shape grid say which one it is."""
+    dtypes = (argument.get("dtype") for argument in entry.arguments if isinstance(argument, Mapping))
+    return frozenset(dtype for dtype in dtypes if isinstance(dtype, str) and dtype not in DTYPES)
 
 
 def known_names(entry: KernelEntry) -> frozenset[str]:
@@ -60,8 +67,25 @@ def _expressions(entry: KernelEntry) -> Iterator[tuple[str, str]]:
         yield from ((key, part) for part in parts if isinstance(part, str))
 
 
+def _check_dtypes(reader: Reader, place: Node, entry: KernelEntry, key: str) -> None:
+    """Report dtypes of arguments that are neither one nor a name that every point of the shape grid gives one."""
+    points = [point for point in entry.shapes if isinstance(point, Mapping)]
+    for name in sorted(dtype_names(entry)):
+        if points and all(point.get(name) in DTYPES for point in points):
+            continue
+        guess = nearest(name, DTYPES)
+        reader.problems.error(
+            place,
+            "bad-value",
+            f"{key}.arguments: {printable(name)} is no dtype",
+            expected=f"one of {', '.join(DTYPES)}, or a name to which every point of shapes gives one of them",
+            hint=f"did you mean {guess}?" if guess else None,
+        )
+
+
 def check_launch(reader: Reader, node: MapNode, nodes: Mapping[str, Node], entry: KernelEntry, key: str) -> None:
     """Report what is missing or unknown in an entry with ``arguments``."""
+    _check_dtypes(reader, nodes.get("arguments", node), entry, key)
     if not entry.arguments or entry.kernel_name is None:
         return
     if entry.type not in RAW_TYPES:

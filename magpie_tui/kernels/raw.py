@@ -16,6 +16,7 @@ from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.configs.raw_keys import RAW_TYPES, role_of
 from magpie_tui.kernels.commands import CommandStage, run_commands
 from magpie_tui.kernels.model import Fact, StageOutcome
+from magpie_tui.kernels.raw_dtypes import at_dtypes, dtype_sets
 from magpie_tui.kernels.sessions import Harness, HarnessBrokenError, Message, SessionFailedError
 
 QUOTED_DIAGNOSTICS = 12
@@ -80,6 +81,8 @@ class RawBinary:
         options: The compiler's options.
         facts: What the driver says of the loaded function: registers, local_bytes, shared_bytes, most_threads,
             blocks_per_processor, threads.
+        dtypes: Those that it was compiled for, by the names of the shape grid; empty where the config fixes them.
+        others: The binaries for the other dtypes of the shape grid.
     """
 
     path: Path
@@ -88,6 +91,8 @@ class RawBinary:
     digest: str
     options: tuple[str, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[RawBinary, ...] = ()
 
 
 def is_raw(entry: KernelEntry) -> bool:
@@ -134,13 +139,18 @@ def spec_of(entry: KernelEntry) -> Message:
 
 def load_message(entry: KernelEntry, binary: RawBinary) -> Message:
     """Return what a request ``load`` says about a compiled kernel."""
-    return {**spec_of(entry), "binary": str(binary.loaded), "function": binary.function}
+    spec = spec_of(at_dtypes(entry, binary.dtypes))
+    others = [load_message(entry, other) for other in binary.others]
+    found = {**spec, "binary": str(binary.loaded), "function": binary.function, "dtypes": dict(binary.dtypes)}
+    return {**found, "others": others}
 
 
 def build_raw(
     entry: KernelEntry, harness: Harness, environment: Mapping[str, str], logs: Path, place: Path, timeout_s: float
 ) -> tuple[StageOutcome, RawBinary | None]:
-    """Compile the kernel's source into ``logs``; returns the stage, and the binary unless it failed.
+    """Compile the kernel's source into ``logs``, once for each dtype of the shape grid that its arguments name.
+
+    Returns the stage, and the binary unless it failed.
 
     Args:
         place: Directory for the copy that is loaded.
@@ -148,16 +158,23 @@ def build_raw(
     source = entry.source_file
     if source is None:
         return StageOutcome(True, False, (f"Build failed: kernel {entry.id} has no source file",)), None
-    if entry.type == "cpp":
-        stage, binary = _build_library(entry, source, environment, logs, timeout_s)
-    else:
-        stage, binary = _build_device(entry, source, harness, logs, timeout_s)
-    if binary is not None:
-        place.mkdir(parents=True, exist_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
+    stage = StageOutcome(ran=False)
+    built: list[RawBinary] = []
+    for dtypes in dtype_sets(entry):
+        at = at_dtypes(entry, dtypes)
+        stem = "_".join([source.stem, *dtypes.values()])
+        if entry.type == "cpp":
+            stage, binary = _build_library(at, source, environment, logs / f"{stem}.so", timeout_s)
+        else:
+            suffix = "cubin" if entry.type == "cuda" else "hsaco"
+            stage, binary = _build_device(at, source, harness, logs / f"{stem}.{suffix}", timeout_s)
+        if binary is None:
+            return stage, None
         loaded = place / f"{secrets.token_hex(6)}{binary.path.suffix}"
         shutil.copyfile(binary.path, loaded)
-        binary = replace(binary, loaded=loaded)
-    return stage, binary
+        built.append(replace(binary, loaded=loaded, dtypes=dtypes))
+    return stage, replace(built[0], others=tuple(built[1:]))
 
 
 def library_command(source: Path, options: Sequence[str], binary: Path) -> tuple[str, ...]:
@@ -169,9 +186,9 @@ def library_command(source: Path, options: Sequence[str], binary: Path) -> tuple
 
 
 def _build_library(
-    entry: KernelEntry, source: Path, environment: Mapping[str, str], logs: Path, timeout_s: float
+    entry: KernelEntry, source: Path, environment: Mapping[str, str], binary: Path, timeout_s: float
 ) -> tuple[StageOutcome, RawBinary | None]:
-    binary = logs / f"{source.stem}.so"
+    logs = binary.parent
     command = library_command(source, entry.compile_options, binary)
     stage = run_commands(
         [command], stage=_STAGE, cwd=entry.working_dir, environment=environment, logs=logs, timeout_s=timeout_s
@@ -200,9 +217,9 @@ def _failure(log: str) -> str | None:
 
 
 def _build_device(
-    entry: KernelEntry, source: Path, harness: Harness, logs: Path, timeout_s: float
+    entry: KernelEntry, source: Path, harness: Harness, binary: Path, timeout_s: float
 ) -> tuple[StageOutcome, RawBinary | None]:
-    binary = logs / f"{source.stem}.{'cubin' if entry.type == 'cuda' else 'hsaco'}"
+    logs = binary.parent
     request: Message = {
         "do": "build",
         "kind": entry.type,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import magpie_tui
+from magpie_tui.basics.paths import expanded
 from magpie_tui.kernels.harness.frames import Message
 
 CACHE_VARIABLES: dict[str, str] = {
@@ -131,6 +132,6 @@ def rights_for(
             *hidden,
             exchange / "inputs",
         ),
-        writable=tuple(Path(value).expanduser() for value in own.values()),
+        writable=tuple(expanded(Path(value)) for value in own.values()),
         environment={name: str(place / part) for name, part in CACHE_VARIABLES.items() if name not in own},
     )

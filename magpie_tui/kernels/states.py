@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from magpie_tui.kernels.evaluation import KernelOutcome
 from magpie_tui.kernels.model import Comparison, StageOutcome
+from magpie_tui.kernels.raw import RawBinary
 from magpie_tui.workspaces.reports import (
     Extras,
     KernelState,
@@ -97,6 +98,18 @@ def verdict_of(comparison: Comparison) -> Verdict:
     )
 
 
+def _build(binary: RawBinary) -> dict[str, object]:
+    """Return what a kernel without a main was compiled to."""
+    found: dict[str, object] = {
+        "binary": str(binary.path),
+        "sha256": binary.digest,
+        "function": binary.function,
+        "options": list(binary.options),
+        "driver": dict(binary.facts),
+    }
+    return {**found, "dtypes": dict(binary.dtypes)} if binary.dtypes else found
+
+
 def _more(outcome: KernelOutcome) -> dict[str, object]:
     """Return what upstream has no key for: the change, the build, what binaries and profiler say."""
     entry, binary = outcome.entry, outcome.binary
@@ -104,13 +117,9 @@ def _more(outcome: KernelOutcome) -> dict[str, object]:
     if entry.change is not None:
         found["change"] = entry.change
     if binary is not None:
-        found["build"] = {
-            "binary": str(binary.path),
-            "sha256": binary.digest,
-            "function": binary.function,
-            "options": list(binary.options),
-            "driver": dict(binary.facts),
-        }
+        found["build"] = _build(binary)
+        if binary.others:
+            found["build"] = {**_build(binary), "others": [_build(other) for other in binary.others]}
     if outcome.facts:
         found["binary"] = [item.to_json() for item in outcome.facts]
     if outcome.profile is not None:

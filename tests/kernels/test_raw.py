@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from magpie_tui.basics.errors import UserInputError
 from magpie_tui.configs.kernel import load_kernel_config
 from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.raw import diagnostics, is_raw, library_command, spec_of
+from magpie_tui.kernels.raw_dtypes import at_dtypes, dtype_sets
 from tests.cli.kernel_helpers import follow_schema, skip_without_torch
 from tests.conftest import PROJECT_ROOT
 
@@ -82,6 +85,50 @@ def test_options_replace_the_usual_ones(tmp_path: Path) -> None:
     assert "-O2" not in given and "-std=c++17" not in given
 
 
+TYPED = """
+#include <cstdint>
+extern "C" void twice(const T* x, T* out, int64_t n) { for (int64_t i = 0; i < n; ++i) out[i] = 2 * x[i]; }
+"""
+TYPED_REFERENCE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x): return 2 * x
+def get_inputs(n, dtype): return [torch.randn(n, dtype=dtype)]
+"""
+TYPED_ENTRY = """
+  - id: typed
+    type: cpp
+    source_files: [typed.cpp]
+    kernel_name: twice
+    compile_options: ["-DT={dtype}"]
+    arguments:
+      - {name: x, dtype: dtype, shape: [n]}
+      - {name: out, dtype: dtype, shape: [n], role: out}
+      - {name: n, dtype: int64, value: n}
+    reference: typed_reference.py:Model
+    shapes: [{n: 33, dtype: float32}, {n: 17, dtype: float64}]
+"""
+
+
+def test_a_dtype_may_be_a_name_of_the_shape_grid(tmp_path: Path) -> None:
+    path = tmp_path / "typed.yaml"
+    path.write_text("kernels:" + TYPED_ENTRY)
+    (tmp_path / "typed_reference.py").write_text(TYPED_REFERENCE)
+    (tmp_path / "typed.cpp").write_text(TYPED)
+    loaded = load_kernel_config(path)
+    assert [problem.text for problem in loaded.problems] == []
+    (entry,) = loaded.kernels
+    assert list(dtype_sets(entry)) == [{"dtype": "float32"}, {"dtype": "float64"}]
+    double = at_dtypes(entry, {"dtype": "float64"})
+    assert double.compile_options == ("-DT=double",)
+    assert [item["dtype"] for item in spec_of(double)["arguments"]] == ["float64", "float64", "int64"]
+    half = at_dtypes(replace(entry, type="cuda", kernel_name="twice<{dtype}>"), {"dtype": "bfloat16"})
+    assert half.kernel_name == "twice<__nv_bfloat16>"
+    path.write_text(("kernels:" + TYPED_ENTRY).replace("dtype: float64}", "dtype: float46}"))
+    with pytest.raises(UserInputError, match="dtype is no dtype"):
+        load_kernel_config(path)
+
+
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
     """A right kernel, one that leaves the last row alone, one that does not compile, and zeros, judged in one run."""
@@ -99,6 +146,9 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
     for name, source in sources.items():
         text = body.replace("id: scale_add", f"id: {name}").replace("[scale_add.cpp]", f"[{source}]")
         entries.append("  - " + text.strip().replace("\n", "\n  "))
+    (place / "typed.cpp").write_text(TYPED)
+    (place / "typed_reference.py").write_text(TYPED_REFERENCE)
+    entries.append(TYPED_ENTRY)
     (place / "raw.yaml").write_text("\n".join(entries) + "\n")
     done = subprocess.run(
         [sys.executable, "-m", "magpie_tui", "analyze", "-k", "raw.yaml", "--quick", "--no-perf", "-o", "out"],
@@ -132,6 +182,17 @@ def test_a_right_function_passes_the_whole_gate(judged: dict[str, dict[str, obje
     build = own["build"]
     assert isinstance(build, dict) and build["function"] == "scale_add" and len(build["sha256"]) == 64
     assert judged["good"]["compiling_state"] == "SUCCESS"
+
+
+@pytest.mark.torch
+def test_each_dtype_has_a_binary_and_is_judged(judged: dict[str, dict[str, object]]) -> None:
+    own = _own(judged["typed"])
+    assert own["state"] == "correct", own["reason"]
+    build, shapes = own["build"], own["shapes"]
+    assert isinstance(build, dict) and isinstance(shapes, list)
+    assert (build["dtypes"], build["options"][-1]) == ({"dtype": "float32"}, "-DT=float")
+    assert [item["dtypes"] for item in build["others"]] == [{"dtype": "float64"}]
+    assert [row["shape"] for row in shapes] == ["n=33 float32", "n=17 float64"]
 
 
 @pytest.mark.torch

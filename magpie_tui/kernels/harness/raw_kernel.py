@@ -26,18 +26,6 @@ _SCALARS: dict[str, Any] = {
     "uint8": ctypes.c_uint8,
     "bool": ctypes.c_bool,
 }
-C_TYPES = {
-    "float64": "double",
-    "float32": "float",
-    "float16": "__half",
-    "bfloat16": "__nv_bfloat16",
-    "int64": "long long",
-    "int32": "int",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-}
 
 
 class WrongInputsError(Exception):
@@ -95,6 +83,11 @@ class RawKernel:
             extents = [evaluate_whole(part, known) for part in item["shape"]]
             made.append(random_tensor(extents, getattr(torch, item["dtype"])))
         return made
+
+    def takes(self, inputs: tuple[Any, ...]) -> bool:
+        """Say whether the dtypes of ``inputs`` are the declared ones."""
+        declared = [item["dtype"] for item in self._inputs]
+        return declared == [str(getattr(tensor, "dtype", "")).rpartition(".")[2] for tensor in inputs]
 
     def _names(self, inputs: tuple[Any, ...]) -> dict[str, int]:
         """Return the values of all dimensions, told by the shapes of ``inputs``."""
@@ -213,10 +206,35 @@ def _three(values: list[int]) -> list[int]:
     return [*values, 1, 1, 1][:3]
 
 
+class RawVariants:
+    """A kernel that was compiled for several dtypes; which one is called follows from the inputs."""
+
+    def __init__(self, specs: list[dict[str, Any]], device: str) -> None:
+        self._kernels = [(spec, RawKernel(spec, device)) for spec in specs]
+        self._chosen: dict[tuple[Any, ...], RawKernel] = {}
+
+    def make_inputs(self, **names: Any) -> list[Any]:
+        """Return random tensors for the named dimensions, of the dtypes that are named."""
+        told = {name: str(value).rpartition(".")[2] for name, value in names.items()}
+        for spec, kernel in self._kernels:
+            if all(told.get(name, dtype) == dtype for name, dtype in spec["dtypes"].items()):
+                return kernel.make_inputs(**names)
+        raise WrongInputsError(f"the kernel was not compiled for {told}")
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Call the kernel whose declared inputs have the dtypes of these; the first one says what is wrong else."""
+        key = tuple(getattr(value, "dtype", None) for value in inputs)
+        kernel = self._chosen.get(key)
+        if kernel is None:
+            fitting = (kernel for _spec, kernel in self._kernels if kernel.takes(inputs))
+            kernel = self._chosen[key] = next(fitting, self._kernels[0][1])
+        return kernel(*inputs)
+
+
 class _Module:
     """Stands for the file of a raw kernel, whose only function makes inputs."""
 
-    def __init__(self, kernel: RawKernel) -> None:
+    def __init__(self, kernel: RawKernel | RawVariants) -> None:
         self._kernel = kernel
 
     def __getattr__(self, name: str) -> Any:
@@ -227,7 +245,9 @@ class _Module:
 
 def load_raw(spec: dict[str, Any], device: str) -> LoadedKernel:
     """Return the kernel of ``spec`` as something to call; its module makes inputs under any name."""
-    kernel = RawKernel(spec, "cpu" if spec["type"] == "cpp" else device)
+    where = "cpu" if spec["type"] == "cpp" else device
+    others = spec.get("others") or []
+    kernel = RawVariants([spec, *others], where) if others else RawKernel(spec, where)
     return LoadedKernel(_Module(kernel), kernel, None)
 
 
