@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.paths import expanded
 from magpie_tui.traces.open_trace import OpenTrace
 from magpie_tui.workspaces.detail import WorkspaceDetail, load_report_file, show_workspace
 from magpie_tui.workspaces.headlines import Report
@@ -17,7 +18,7 @@ def load_workspace(path: str | PathLike[str]) -> WorkspaceDetail:
     Raises:
         UserInputError: The path is no workspace.
     """
-    return show_workspace(Path(path).expanduser())
+    return show_workspace(expanded(Path(path)))
 
 
 def load_report(path: str | PathLike[str]) -> Report:
@@ -26,7 +27,7 @@ def load_report(path: str | PathLike[str]) -> Report:
     Raises:
         UserInputError: The file is not there, is damaged, or is no report.
     """
-    return load_report_file(Path(path).expanduser())
+    return load_report_file(expanded(Path(path)))
 
 
 def load_trace(path: str | PathLike[str], *, rank: int | None = None, salvage: bool = False) -> OpenTrace:
@@ -39,7 +40,7 @@ def load_trace(path: str | PathLike[str], *, rank: int | None = None, salvage: b
     Raises:
         UserInputError: There is no trace.
     """
-    found = OpenTrace(Path(path).expanduser(), rank, salvage)
+    found = OpenTrace(expanded(Path(path)), rank, salvage)
     if not found.files.files:
         raise UserInputError("no trace of the torch profiler is there", path=found.path)
     return found

@@ -6,6 +6,8 @@ faces (``cli``, ``tui``) show it; nothing below them prints.
 
 from __future__ import annotations
 
+import errno
+import os
 from enum import IntEnum
 from pathlib import Path
 
@@ -97,3 +99,34 @@ class InternalError(MagpieTuiError):
     """A bug of ours (exit 4)."""
 
     exit_code = ExitCode.OUR_FAULT
+
+
+_OF_THE_MACHINE = frozenset(
+    (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EROFS,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.EAGAIN,
+    )
+)
+
+
+def from_os_error(error: OSError) -> UserInputError | MachineError:
+    """Return what a refusal of the system means to a user; for those that no reader has put into better words.
+
+    A named file that is missing, forbidden, misnamed or of the wrong kind is the user's input (exit 2); everything
+    else (disk full, too many open files, a device that fails) is the machine's.
+    """
+    name = error.filename
+    path = os.fsdecode(name) if isinstance(name, (str, bytes)) else None
+    text = error.strerror or str(error) or type(error).__name__
+    if path is None and error.errno == errno.ENOENT:  # only the question where we are has no file name
+        return UserInputError("the current directory has been deleted", hint="change to a directory that is there")
+    if path is None or error.errno in _OF_THE_MACHINE:
+        return MachineError(f"the system refused: {text}", path=path or None)
+    return UserInputError(f"the system refused: {text}", path=path or None, hint="check the path and its rights")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -55,6 +57,23 @@ def _writing_failed(path: Path, error: OSError) -> MachineError:
     )
 
 
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file to read its bytes; a pipe, socket or device under its name is not waited for.
+
+    Raises:
+        OSError: There is none, it may not be read, or it is something else than a regular file.
+        ValueError: This is no file name.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        raise OSError(errno.EINVAL, "this is no regular file", os.fspath(path))
+    return os.fdopen(descriptor, "rb")
+
+
 def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write a whole file atomically."""
     with atomic_writer(path, durable=durable) as file:
@@ -62,8 +81,16 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a whole UTF-8 file atomically, line ends as given."""
-    write_bytes(path, text.encode("utf-8", "surrogateescape"), durable=durable)
+    """Write a whole UTF-8 file atomically, line ends as given.
+
+    Bytes of file names that are not UTF-8 stay those bytes; other lone surrogates, which have no form in UTF-8, become
+    escapes.
+    """
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "backslashreplace")
+    write_bytes(path, data, durable=durable)
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 2, durable: bool = False) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
+from collections.abc import Callable
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
+
+from magpie_tui.basics.text import UNPRINTABLE
 
 
 def _refuse_constant(name: str) -> Any:
@@ -46,19 +50,43 @@ def to_plain(value: Any) -> Any:
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
-    """Serialize to strict JSON text without a final newline."""
-    return json.dumps(to_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
+    """Serialize to strict JSON text without a final newline.
+
+    What could steer a terminal, or has no form in UTF-8 (lone surrogates), stands there as ``\\u`` escapes.
+    """
+    text = json.dumps(to_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
+    if text.isascii() and "\x7f" not in text:  # below that JSON itself escapes; line ends are ours
+        return text
+    return UNPRINTABLE.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    found = match.group()
+    if found == "\n":  # between values: inside of them it is escaped already
+        return found
+    return "\\u007f" if found == "\x7f" else json.dumps(found)[1:-1]
 
 
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON; NaN and Infinity are refused.
 
     Raises:
-        ValueError: (``json.JSONDecodeError`` included) the text is not strict JSON.
+        ValueError: (``json.JSONDecodeError`` included) the text is not strict JSON, or nested too deeply.
     """
-    return json.loads(text, parse_constant=_refuse_constant)
+    return _parsed(text, _refuse_constant)
 
 
 def loads_tolerant(text: str | bytes) -> Any:
-    """Parse JSON written by other tools: NaN and Infinity become ``None`` (they were not measured)."""
-    return json.loads(text, parse_constant=lambda _name: None)
+    """Parse JSON written by other tools: NaN and Infinity become ``None`` (they were not measured).
+
+    Raises:
+        ValueError: The text is not JSON, or nested too deeply.
+    """
+    return _parsed(text, lambda _name: None)
+
+
+def _parsed(text: str | bytes, constant: Callable[[str], Any]) -> Any:
+    try:
+        return json.loads(text, parse_constant=constant)
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from magpie_tui.basics.errors import MachineError
+
 _APPLICATION = "magpie-tui"
 
 
@@ -13,11 +15,34 @@ def _directory(kind: str, xdg_variable: str, fallback: str, environment: Mapping
     environ = os.environ if environment is None else environment
     override = environ.get(f"MAGPIE_TUI_{kind}_DIR")
     if override:
-        return Path(override).expanduser().absolute()
+        return expanded(Path(override)).absolute()
     base = environ.get(xdg_variable)
     # The XDG specification says that relative values are to be ignored.
-    root = Path(base) if base and Path(base).is_absolute() else Path(environ.get("HOME") or Path.home()) / fallback
+    root = Path(base) if base and Path(base).is_absolute() else home_directory(environ) / fallback
     return root / _APPLICATION
+
+
+def home_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the home directory: HOME, else what the list of users says.
+
+    Raises:
+        MachineError: Neither is known, as for an arbitrary user of a container.
+    """
+    named = (os.environ if environment is None else environment).get("HOME")
+    if named:
+        return Path(named)
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise MachineError("no home directory is known for this user", hint="set HOME to a directory") from None
+
+
+def expanded(path: Path) -> Path:
+    """Return ``path`` with ``~`` replaced; a user that is not known leaves it as it is, a name like others."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def config_directory(environment: Mapping[str, str] | None = None) -> Path:

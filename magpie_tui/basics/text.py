@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 # C0 and C1 control characters, DEL, bidirectional controls, zero-width characters, line and paragraph separators,
 # lone surrogates, interlinear annotations: none of them may reach a terminal raw.
-_UNPRINTABLE = re.compile(
+UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -32,8 +32,8 @@ def printable(text: object, *, keep: str = "") -> str:
     if value.isascii() and value.isprintable():
         return value
     if not keep:
-        return _UNPRINTABLE.sub(_escaped, value)
-    return _UNPRINTABLE.sub(lambda match: match.group() if match.group() in keep else _escaped(match), value)
+        return UNPRINTABLE.sub(_escaped, value)
+    return UNPRINTABLE.sub(lambda match: match.group() if match.group() in keep else _escaped(match), value)
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

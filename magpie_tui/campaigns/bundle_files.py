@@ -19,7 +19,9 @@ from pathlib import Path, PurePosixPath
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.files import atomic_writer
 from magpie_tui.basics.json_strict import dumps, loads
+from magpie_tui.basics.paths import home_directory
 from magpie_tui.basics.redact import REDACTED, is_secret_name, redact_command, redact_text, redact_values
+from magpie_tui.campaigns.caches_aside import RECORD_NAME as MOVED_NAME
 from magpie_tui.campaigns.difference import config_sources
 from magpie_tui.campaigns.file import campaign_text, now_utc
 from magpie_tui.campaigns.inputs import counting_links
@@ -68,7 +70,7 @@ def scrub(text: str) -> str:
 
 
 def _without_home(text: str) -> str:
-    home = str(Path.home())
+    home = str(home_directory())
     found = text.replace(home, "~") if len(home) > 1 else text
     return _USER.sub(rf"\g<place>{REDACTED}", found)
 
@@ -123,6 +125,8 @@ def write_bundle(campaign: Campaign, path: Path, reports: Mapping[str, str]) -> 
     _put(content, FILE_NAME, campaign_text(moved).encode())
     for name, text in reports.items():
         _put(content, name, text.encode())
+    if (campaign.directory / MOVED_NAME).is_file():
+        _read(content, campaign.directory / MOVED_NAME, MOVED_NAME)
     manifest = {
         "schema": SCHEMA,
         "name": campaign.name,

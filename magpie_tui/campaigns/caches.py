@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.basics.paths import expanded, home_directory
 from magpie_tui.campaigns.model import Campaign
 from magpie_tui.configs.benchmark import BenchmarkConfig, load_benchmark_config
 from magpie_tui.machine.probe import run_tool
@@ -156,7 +157,7 @@ def _caches_of(config: BenchmarkConfig, environ: Mapping[str, str], notes: list[
     for place in _PLACES:
         variables = (place.variable, *place.more_variables)
         given = next((seen[name] for name in variables if seen.get(name)), None)
-        base = Path(given).expanduser() if given else Path(place.default.format(**words))
+        base = expanded(Path(given)) if given else Path(place.default.format(**words))
         for below in place.below:
             path = Path(os.path.normpath((base / below).absolute()))
             yield Cache(place.tool, path, place.variable, place.by_name, (arm,), os.path.lexists(path))
@@ -165,7 +166,7 @@ def _caches_of(config: BenchmarkConfig, environ: Mapping[str, str], notes: list[
 
 
 def _words(environ: Mapping[str, str]) -> dict[str, str]:
-    home = environ.get("HOME") or str(Path.home())
+    home = str(home_directory(environ))
     cache = environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
     return {
         "home": home,
@@ -197,7 +198,7 @@ def _aiter_package(config: BenchmarkConfig, environ: Mapping[str, str], notes: l
         notes.append(f"{arm}: its config names no `python:`, so that libraries built inside the package AITER are not "
                      "looked for")  # fmt: skip
         return None
-    place = Path(python).expanduser()
+    place = expanded(Path(python))
     interpreter = place / "bin" / "python" if place.is_dir() else place
     answer = run_tool((str(interpreter), "-I", "-c", _PROBE), timeout_s=_PROBE_SECONDS, environment=dict(environ))
     if answer.reason is not None:
@@ -216,7 +217,7 @@ class _Keep:
     @classmethod
     def of(cls, campaign: Campaign, environ: Mapping[str, str]) -> _Keep:
         named = {
-            Path(environ.get("HOME") or Path.home()): "the home directory",
+            home_directory(environ): "the home directory",
             Path(environ.get("TMPDIR") or "/tmp"): "the directory of temporary files",
             Path.cwd(): "the current directory",
             campaign.directory: "the campaign",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -11,8 +12,10 @@ from typing import TypeVar
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.files import create_directory, write_text
+from magpie_tui.basics.paths import expanded
 from magpie_tui.campaigns.model import FILE_NAME, Campaign, Goal, Link, Note, StepRecord
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, TEMPLATES
+from magpie_tui.workspaces.damage import Damaged, is_regular_file, read_yaml_file
 
 VERSION = 1
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
@@ -22,6 +25,7 @@ _HEADER = """\
 # It may be edited by hand; paths are relative to this file where they lie below it.
 """
 _KEYS = ("version", "name", "template", "created", "seen", "output_dir", "goal", "files", "candidates", "steps")
+_UNQUOTED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 Value = TypeVar("Value")
 
 
@@ -39,27 +43,14 @@ def load_campaign(path: Path) -> Campaign:
     Raises:
         UserInputError: There is none, or it is damaged; with line and column where those are known.
     """
-    import yaml
-
-    file = path if path.is_file() else path / FILE_NAME
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserInputError("no campaign is here", path=file, hint="magpie-tui campaign new DIR makes one") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserInputError(f"the campaign cannot be read: {error}", path=file) from None
-    try:
-        value = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
+    file = path if is_regular_file(path) else path / FILE_NAME
+    value = read_yaml_file(file)
+    if isinstance(value, Damaged):
+        if value.gone:
+            raise UserInputError("no campaign is here", path=file, hint="magpie-tui campaign new DIR makes one")
         raise UserInputError(
-            f"no valid YAML: {error.problem}",
-            path=file,
-            line=mark.line + 1 if mark else None,
-            column=mark.column + 1 if mark else None,
-        ) from None
-    except yaml.YAMLError as error:
-        raise UserInputError(f"no valid YAML: {error}", path=file) from None
+            f"the campaign cannot be read: {value.reason}", path=file, line=value.line, column=value.column
+        )
     return _Reader(file.absolute()).campaign(value)
 
 
@@ -88,13 +79,13 @@ class _Reader:
             directory=self.file.parent,
             name=self.text("name", keys.get("name")),
             template=template,
-            created=self.text("created", keys.get("created")),
+            created=self.time("created", keys.get("created")),
             output_dir=self.path("output_dir", keys.get("output_dir")),
             goal=self.goal(keys.get("goal")),
             files=self.paths("files", keys.get("files")),
             candidates=self.paths("candidates", keys.get("candidates")),
             steps=self.steps(keys.get("steps")),
-            seen=self.maybe(keys.get("seen"), lambda found: self.text("seen", found)),
+            seen=self.maybe(keys.get("seen"), lambda found: self.time("seen", found)),
         )
 
     def maybe(self, value: object, read: Callable[[object], Value]) -> Value | None:
@@ -113,14 +104,24 @@ class _Reader:
         return value
 
     def text(self, key: str, value: object) -> str:
-        if isinstance(value, datetime):
-            return value.strftime(TIME_FORMAT)  # an unquoted time, which YAML reads as one
         if not isinstance(value, str) or not value:
             raise self.wrong(key, f"expected a text, found {value!r}")
         return value
 
+    def time(self, key: str, value: object) -> str:
+        text = self.text(key, value)
+        # A time without quotes is one to YAML, and comes back in its long form.
+        return text.removesuffix("+00:00") + "Z" if _UNQUOTED_TIME.fullmatch(text) else text
+
     def path(self, key: str, value: object) -> Path:
-        return Path(os.path.normpath(self.file.parent / Path(self.text(key, value)).expanduser()))
+        text = self.text(key, value)
+        try:
+            os.fsencode(text)
+        except UnicodeEncodeError:
+            text = "\0"
+        if "\0" in text:
+            raise self.wrong(key, "this is no path: it has characters that no file name can have")
+        return Path(os.path.normpath(self.file.parent / expanded(Path(text))))
 
     def paths(self, key: str, value: object) -> dict[str, Path]:
         if value is None:
@@ -167,7 +168,7 @@ class _Reader:
         keys = self.mapping(key, value)
         return Link(
             self.path(f"{key}.path", keys.get("path")),
-            self.text(f"{key}.time", keys.get("time")),
+            self.time(f"{key}.time", keys.get("time")),
             self.digests(f"{key}.inputs", keys.get("inputs")),
             adopted=keys.get("adopted") is True,
             label=self.maybe(keys.get("label"), lambda found: self.text(f"{key}.label", found)),
@@ -175,7 +176,7 @@ class _Reader:
 
     def note(self, key: str, value: object) -> Note:
         keys = self.mapping(key, value)
-        return Note(self.text(f"{key}.time", keys.get("time")), self.text(f"{key}.text", keys.get("text")))
+        return Note(self.time(f"{key}.time", keys.get("time")), self.text(f"{key}.text", keys.get("text")))
 
 
 def save_campaign(campaign: Campaign) -> Campaign:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError, UserInputError
+from magpie_tui.basics.paths import expanded
 from magpie_tui.campaigns.bundle_files import unpack_bundle
 from magpie_tui.campaigns.configure import SHARE_DIGITS
 from magpie_tui.campaigns.file import load_campaign
@@ -36,7 +37,7 @@ def verify(path: Path) -> Verification:
     Raises:
         UserInputError: It is none of these, or a campaign or bundle cannot be read at all.
     """
-    found = path.expanduser().absolute()
+    found = expanded(path).absolute()
     if not found.exists():
         raise UserInputError("nothing is there", path=path)
     if found.is_file() and found.name != FILE_NAME:

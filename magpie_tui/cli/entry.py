@@ -44,6 +44,9 @@ def _open_app_at_once(root: Path | None, mouse: bool) -> int:
 
 def run() -> NoReturn:
     """Open the app when nothing else is asked for and there is a terminal; else run the command line."""
+    from magpie_tui.cli.standard_streams import open_closed_streams
+
+    open_closed_streams()
     options = _app_options(sys.argv[1:])
     if options is not None and sys.stdin.isatty() and sys.stderr.isatty():
         sys.exit(_open_app_at_once(*options))

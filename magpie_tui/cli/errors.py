@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
 
 
 def _write(text: str) -> None:
-    sys.stdout.flush()
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    # Where stdout was lost (full disk, closed pipe) there is still stderr, and where that is, the exit status.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def show_error(error: MagpieTuiError) -> None:

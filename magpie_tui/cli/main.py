@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 from pathlib import Path
@@ -14,9 +13,10 @@ import click
 import typer
 
 from magpie_tui import __version__
-from magpie_tui.basics.errors import ExitCode, MagpieTuiError
+from magpie_tui.basics.errors import ExitCode, MachineError, MagpieTuiError, from_os_error
 from magpie_tui.cli.context import GlobalOptions
 from magpie_tui.cli.group import LazyCommand, LazyGroup, add_global_options
+from magpie_tui.cli.standard_streams import discard_stdout, open_closed_streams
 
 _KERNELS = "Kernels and benchmarks"
 _CONFIGS = "Configs and machine"
@@ -108,12 +108,6 @@ def _raise_signalled(number: int, _frame: FrameType | None) -> NoReturn:
     raise _Signalled(number)
 
 
-def _discard_stdout() -> None:
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
-
-
 def _invoke(arguments: list[str]) -> int:
     # Not click's own main(): it turns a closed pipe into exit 1.
     command = build()
@@ -132,6 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     from magpie_tui.cli.errors import show_error, show_unexpected, show_usage_error
 
+    open_closed_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
         # An ignored SIGHUP (nohup) stays ignored.
         with contextlib.suppress(ValueError):
@@ -152,11 +147,35 @@ def main(arguments: list[str] | None = None) -> int:
         return ExitCode.USER_INPUT
     except BrokenPipeError:
         # The reader went away (head, less): nothing to say, and the interpreter must not complain at exit either.
-        _discard_stdout()
+        discard_stdout()
         return ExitCode.OK
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except _Signalled as signalled:
         return 128 + signalled.number
+    except (OSError, MemoryError) as error:
+        return _show_refusal(error)
     except Exception as error:
         return show_unexpected(error)
+
+
+def _show_refusal(error: OSError | MemoryError) -> int:
+    """Show what the system refused and no reader has put into better words; ``-v`` says where we were."""
+    import logging
+    import traceback
+
+    from magpie_tui.cli.errors import show_error
+
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    places = ", ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in reversed(frames))
+    logging.getLogger(__name__).debug("%s in %s", type(error).__name__, places)
+    if isinstance(error, MemoryError):
+        shown: MagpieTuiError = MachineError("this machine has not enough memory for that")
+    else:
+        shown = from_os_error(error)
+    show_error(shown)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_stdout()
+    return shown.exit_code

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from magpie_tui.basics.paths import expanded
 from magpie_tui.basics.text import plural
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.configs.effective import EffectiveConfig
@@ -145,7 +146,7 @@ def _port(config: BenchmarkConfig, machine: Machine) -> Iterator[ReviewItem]:
 def _model(config: BenchmarkConfig, environ: Mapping[str, str]) -> Iterator[ReviewItem]:
     model = config.envs.get("MODEL_PATH") or config.model
     name = f"model {model}"
-    path = Path(model).expanduser() if model.startswith("~") else Path(model)
+    path = expanded(Path(model))
     if exists(path):
         has_config = (path / "config.json").is_file() or path.is_file()
         evidence = str(path.absolute())

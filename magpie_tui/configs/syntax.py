@@ -14,6 +14,7 @@ from typing import Protocol
 import yaml
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.files import open_regular
 from magpie_tui.configs.positions import Document, Entry, ListNode, MapNode, Node, ProblemList, Scalar
 from magpie_tui.configs.scalars import UnknownTagError, describe, resolve
 
@@ -42,7 +43,7 @@ def load_document(path: Path) -> Document:
         UserInputError: The file cannot be read at all (missing, a directory, no permission).
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise UserInputError(

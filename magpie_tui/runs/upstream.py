@@ -17,6 +17,7 @@ from typing import Literal
 
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.json_strict import loads
+from magpie_tui.basics.paths import expanded
 from magpie_tui.machine.probe import Runner, run_tool
 
 UpstreamMode = Literal["analyze", "compare"]
@@ -128,7 +129,7 @@ def _candidates(environ: Mapping[str, str], python: Path | None, runner: Runner)
         return [(str(python), "-m", _MODULE)]
     named = environ.get(VARIABLE)
     if named:
-        path = Path(named).expanduser()
+        path = expanded(Path(named))
         return [(str(path), "-m", _MODULE)] if re.match(r"^python[\d.]*$", path.name) else [(str(path),)]
     found: list[tuple[str, ...]] = []
     script = shutil.which("magpie", path=environ.get("PATH", os.defpath))

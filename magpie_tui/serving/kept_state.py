@@ -15,6 +15,7 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.files import write_json, write_text
+from magpie_tui.basics.paths import expanded
 from magpie_tui.basics.redact import redact_environment
 from magpie_tui.basics.text import printable
 from magpie_tui.configs.benchmark import BenchmarkConfig
@@ -101,7 +102,7 @@ def kept_place(config: BenchmarkConfig, environment: Mapping[str, str] | None = 
     """Return where a config's kept server is written down: ``pid_dir``, else ``~/.cache/magpie/server``."""
     given = config.value("server_lifecycle.pid_dir")
     home = (os.environ if environment is None else environment).get("HOME") or "/"
-    base = Path(given).expanduser() if isinstance(given, str) and given else Path(home) / ".cache/magpie/server"
+    base = expanded(Path(given)) if isinstance(given, str) and given else Path(home) / ".cache/magpie/server"
     docker = "docker_" if config.run_mode == "docker" else ""
     return KeptPlace(base.absolute(), f"{config.framework}_{docker}{config.port}")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from magpie_tui.basics.paths import expanded
 from magpie_tui.basics.units import format_bytes
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.configs.review import ReviewItem
@@ -65,13 +66,13 @@ def shape_of(facts: Mapping[str, object]) -> Shape:
 def weights_directory(config: BenchmarkConfig, environ: Mapping[str, str]) -> Path | None:
     """Return the directory of the weights: the path itself, or the newest snapshot in a Hugging Face cache."""
     model = model_of(config)
-    path = Path(model).expanduser()
+    path = expanded(Path(model))
     if path.is_dir():
         return path
     given = config.value("hf_cache_path")
     home = environ.get("HF_HOME") or str(Path(environ.get("HOME", "/")) / ".cache" / "huggingface")
     for base in (given if isinstance(given, str) else None, config.envs.get("HF_HOME"), home):
-        for hub in () if not base else (Path(base).expanduser() / "hub", Path(base).expanduser()):
+        for hub in () if not base else (expanded(Path(base)) / "hub", expanded(Path(base))):
             snapshots = hub / f"models--{model.replace('/', '--')}" / "snapshots"
             try:
                 found = sorted((item for item in snapshots.iterdir() if item.is_dir()), key=lambda p: p.stat().st_mtime)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError
+from magpie_tui.basics.paths import expanded
 from magpie_tui.basics.redact import is_secret_name
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.configs.benchmark_fields import ENV_FIELDS, ENV_FLAGS, EXTRA_ARGUMENTS, VISIBLE_DEVICES
@@ -245,7 +246,7 @@ def _in_container(config: BenchmarkConfig, workspace: Path, devices: Devices, or
         devices=device_arguments(devices.gpus),
         mounts=Mounts(
             workspace,
-            cache=Path(cache).expanduser().absolute() if isinstance(cache, str) and cache else None,
+            cache=expanded(Path(cache)).absolute() if isinstance(cache, str) and cache else None,
             model=model.absolute() if model.is_dir() else None,
         ),
         environment={name: value for name, value in order.added.items() if name not in secrets},

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, UserInputError
+from magpie_tui.basics.paths import expanded
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.machine.read import read_gpus
 from magpie_tui.machine.toolchain import locate
@@ -76,9 +77,9 @@ def script_of(config: BenchmarkConfig) -> Script | None:
     name = config.value("benchmark_script")
     if not isinstance(name, str) or not name:
         return None
-    given = Path(name).expanduser()
+    given = expanded(Path(name))
     checkout = config.value("inferencex_path")
-    root = Path(checkout).expanduser().absolute() if isinstance(checkout, str) and checkout else None
+    root = expanded(Path(checkout)).absolute() if isinstance(checkout, str) and checkout else None
     for path in (given, config.path.parent / given):
         if path.is_file():
             return Script(path.absolute(), path.absolute().parent)
@@ -211,7 +212,7 @@ def _run_in_container(
         devices=device_arguments(gpus[: config.tensor_parallel]),
         mounts=Mounts(
             workspace,
-            cache=Path(cache).expanduser() if isinstance(cache, str) and cache else None,
+            cache=expanded(Path(cache)) if isinstance(cache, str) and cache else None,
             model=model.absolute() if model.is_dir() else None,
             scripts=script.directory,
         ),

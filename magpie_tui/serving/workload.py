@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.paths import expanded
 from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.serving.engines.model import ProfilePlan, ServePlan, is_given, option_of
 from magpie_tui.serving.load.model import (
@@ -145,7 +146,7 @@ def _file(config: BenchmarkConfig, key: str) -> Path | None:
     text = _text(config, key)
     if text is None:
         return None
-    path = Path(text).expanduser()
+    path = expanded(Path(text))
     # As for kernels: the caller's directory first, then the config's own.
     return path if path.is_absolute() or path.exists() else config.path.parent / path
 

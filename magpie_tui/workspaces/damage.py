@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -11,6 +12,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.files import open_regular
 from magpie_tui.basics.units import format_bytes
 
 LARGEST_REPORT_BYTES = 64 * 1024 * 1024
@@ -62,28 +64,31 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes | Damaged:
     A pipe, socket or device under the name of a report is not waited for.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         return Damaged(path, "the file is not there", gone=True)
+    except IsADirectoryError:
+        return Damaged(path, "this is no regular file")
     except OSError as error:
-        return Damaged(path, f"the file cannot be read: {error.strerror}")
+        return Damaged(path, _refused(error))
     except ValueError as error:
         return Damaged(path, f"this is no file name: {error}", gone=True)
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        return Damaged(path, "this is no regular file")
-    with os.fdopen(descriptor, "rb") as file:
-        if status.st_size > limit_bytes:
-            size, limit = format_bytes(status.st_size), format_bytes(limit_bytes)
-            return Damaged(path, f"the file has {size}; more than {limit} is not read", too_large=True)
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit_bytes:
+            limit = format_bytes(limit_bytes)
+            return Damaged(path, f"the file has {format_bytes(size)}; more than {limit} is not read", too_large=True)
         try:
             data = file.read(limit_bytes + 1)
         except OSError as error:
-            return Damaged(path, f"the file cannot be read: {error.strerror}")
+            return Damaged(path, _refused(error))
     if len(data) > limit_bytes:
         return Damaged(path, f"the file grew beyond {format_bytes(limit_bytes)} while it was read")
     return data
+
+
+def _refused(error: OSError) -> str:
+    return "this is no regular file" if error.errno == errno.EINVAL else f"the file cannot be read: {error.strerror}"
 
 
 def read_json_file(path: Path, *, limit_bytes: int = LARGEST_REPORT_BYTES) -> object:

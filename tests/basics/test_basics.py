@@ -57,6 +57,21 @@ def test_strict_json_reads_strictly_and_tolerantly() -> None:
     }
 
 
+def test_json_holds_nothing_that_steers_a_terminal_and_always_has_bytes(tmp_path: Path) -> None:
+    value = {"k\x1b[31m": "\u202e\x9b\x7f\ud800 é 核"}
+    for indent in (None, 2):
+        text = dumps(value, indent=indent)
+        assert printable(text, keep="\n") == text
+        assert loads(text) == value
+    write_text(tmp_path / "any", "\ud800 \udce9")  # the first has no form in UTF-8
+
+
+def test_json_nested_too_deeply_is_no_accident() -> None:
+    for parse in (loads, loads_tolerant):
+        with pytest.raises(ValueError, match="deeply"):
+            parse("[" * 100_000)
+
+
 def test_numpy_scalars_become_plain_numbers() -> None:
     import numpy
 

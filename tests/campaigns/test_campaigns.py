@@ -174,7 +174,11 @@ def test_advancing_runs_links_and_stops_at_a_person(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("version: 1\nname: [\n", "no valid YAML"),
+        ("version: 1\nname: [\n", "not YAML"),
+        ("- &a [*a]\n", "aliases expand|nested"),
+        pytest.param("version: " + "9" * 5000, "cannot be read", id="digits"),
+        pytest.param("[" * 3000, "nest", id="deep"),
+        ('version: 1\nname: x\ntemplate: full\ncreated: x\noutput_dir: "a\\0b"\n', "no path"),
         ("version: 7\n", "this program reads 1"),
         ("- a\n", "expected keys and values"),
         ("version: 1\nname: x\ntemplate: full\ncreated: x\noutput_dir: r\nsteps: {dance: {}}\n", "no such step"),
@@ -186,6 +190,13 @@ def test_a_damaged_file_says_what_is_wrong(tmp_path: Path, text: str, words: str
     (tmp_path / "campaign.yaml").write_text(text)
     with pytest.raises(UserInputError, match=words):
         load_campaign(tmp_path)
+
+
+def test_times_without_quotes_are_read_as_they_are_written(walked: Campaign) -> None:
+    text = walked.path.read_text()
+    assert "created: '" in text
+    walked.path.write_text(text.replace("'", ""))
+    assert load_campaign(walked.directory).created == walked.created
 
 
 def test_wrong_requests_are_refused(walked: Campaign, tmp_path: Path) -> None:

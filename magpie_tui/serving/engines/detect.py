@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from magpie_tui.basics.paths import expanded
 from magpie_tui.machine.probe import Runner, run_tool
 from magpie_tui.serving.engines.model import Engine, Installed
 
@@ -86,7 +87,7 @@ def _places(
 ) -> tuple[Path | None, Path | None, str | None]:
     """Interpreter, console script beside it, or the reason why there is no interpreter."""
     if python is not None:
-        given = Path(python).expanduser()
+        given = expanded(Path(python))
         interpreter = given / "bin" / "python" if given.is_dir() else given
         found = shutil.which(str(interpreter), path=environ.get("PATH", os.defpath))
         if found is None:

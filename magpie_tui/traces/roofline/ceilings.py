@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
-from magpie_tui.basics.paths import data_directory
+from magpie_tui.basics.paths import data_directory, expanded
 
 THEORETICAL = "theoretical"
 ACHIEVABLE = "achievable"
@@ -204,7 +204,7 @@ def ceilings_for(arch: str) -> Ceilings:
     Raises:
         UserInputError: Neither a file nor a known name.
     """
-    path = Path(arch).expanduser()
+    path = expanded(Path(arch))
     if path.suffix == ".json" or path.is_file():
         return read_arch_file(path)
     name, _separator, kind = arch.partition(":")
