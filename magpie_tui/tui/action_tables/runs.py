@@ -29,15 +29,6 @@ ACTIONS: tuple[Action, ...] = (
         effect="stops",
     ),
     _run(
-        "capture_steps",
-        "capture_steps",
-        ("P",),
-        "capture steps of the server",
-        "Record steps of the server that the run measures now, after saying what it takes; the run is not clean then.",
-        label="capture",
-        effect="starts",
-    ),
-    _run(
         "next_pane", "turn_pane(1)", ("right_square_bracket",), "show the next log", "Show the next log.", label="log"
     ),
     _run("previous_pane", "turn_pane(-1)", ("left_square_bracket",), "show the log before", "Show the log before."),
@@ -82,6 +73,15 @@ ACTIONS: tuple[Action, ...] = (
         "ring when the run ends",
         "Ring the bell, or do what MAGPIE_TUI_ON_RUN_END says, when the marked runs, or the one under the cursor, end.",
         label="bell",
+    ),
+    _run(
+        "capture_steps",
+        "capture_steps",
+        ("P",),
+        "capture steps of the server",
+        "Record steps of the server that the run measures now, after saying what it takes; the run is not clean then.",
+        label="capture",
+        effect="starts",
     ),
     _run("copy_run_command", "copy_run_command", ("a",), "copy the run's command", "Copy the command that it runs."),
     _run(
