@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_PLAIN_COLUMNS = {
-    "phase": "uint8",
-    "ts_ns": "int64",
-    "dur_ns": "int64",
-    "device": "int32",
-    "correlation": "int64",
-    "external_id": "int64",
-}
-_CODED_COLUMNS = {"category": "int16", "name": "int32", "track": "int32", "stream": "int16"}
+_PLAIN_COLUMNS = {"phase": "uint8", "ts_ns": "int64", "dur_ns": "int64"}
+_CODED_COLUMNS = {"category": "int16", "name": "int32", "track": "int32"}
+_DETAIL_COLUMNS = {"device": "int32", "correlation": "int64", "external_id": "int64", "stream": "int16"}
+_ABSENT = {"device": -1, "correlation": MISSING, "external_id": MISSING, "stream": -1}
+"""Values of the events that have no details."""
 _FIRST_ROWS = 1 << 16
 _MOST_CODES = 2**15 - 1
+_COLUMNS = _PLAIN_COLUMNS | _CODED_COLUMNS | _DETAIL_COLUMNS
 _TABLES = ("categories", "names", "tracks", "streams", "texts")
 
 
@@ -65,15 +62,26 @@ class _Growing:
 
     def append(self, values: npt.NDArray[Any]) -> None:
         """Append rows, cast to the column's type."""
+        self._grown(len(values))[:] = values
+
+    def append_some(self, count: int, places: npt.NDArray[np.int32], values: npt.NDArray[Any], absent: int) -> None:
+        """Append ``count`` rows: ``values`` at ``places``, all others ``absent``."""
+        part = self._grown(count)
+        part[:] = absent
+        part[places] = values
+
+    def _grown(self, count: int) -> npt.NDArray[Any]:
+        """Make room for so many rows and return it."""
         import numpy as np
 
-        needed = self._count + len(values)
+        needed = self._count + count
         if needed > len(self._array):
             larger = np.empty(max(needed, len(self._array) * 3 // 2), self._array.dtype)
             larger[: self._count] = self._array[: self._count]
             self._array = larger
-        self._array[self._count : needed] = values
+        part = self._array[self._count : needed]
         self._count = needed
+        return part
 
     def rows(self) -> npt.NDArray[Any]:
         """What was appended; the room behind it was never touched and takes no memory."""
@@ -90,7 +98,7 @@ class ColumnBuilder:
     """Takes chunks in file order."""
 
     def __init__(self) -> None:
-        self._columns = {name: _Growing(dtype) for name, dtype in (_PLAIN_COLUMNS | _CODED_COLUMNS).items()}
+        self._columns = {name: _Growing(dtype) for name, dtype in _COLUMNS.items()}
         self._op_rows: list[Any] = []
         self._op_codes: list[Any] = []
         self._kept: list[tuple[Any, Any, bytes | memoryview]] = []
@@ -112,6 +120,11 @@ class ColumnBuilder:
             self._columns[name].append(getattr(chunk, name))
         for name, table in zip(_CODED_COLUMNS, _TABLES, strict=False):
             self._columns[name].append(self._dictionaries[table].translate(decoder, getattr(chunk, name)))
+        for name in _DETAIL_COLUMNS:
+            values = getattr(chunk, name)
+            if name == "stream":
+                values = self._dictionaries["streams"].translate(decoder, values)
+            self._columns[name].append_some(chunk.count, chunk.detail_row, values, _ABSENT[name])
         if len(chunk.op_row):
             self._op_rows.append(chunk.op_row + self.count)
             self._op_codes.append(self._dictionaries["texts"].translate(decoder, chunk.op_codes))

@@ -113,6 +113,8 @@ class ChunkFacts:
 class DecodedChunk:
     """Columns of one chunk; codes belong to the decoder that made it (``new`` tells what they mean).
 
+    ``device`` to ``external_id`` have one value for each event in ``detail_row``: all but the Python frames, which have
+    nothing of the kind.
     ``kept_text`` holds, deflated, the ``args`` of the events in ``kept_row`` one behind the other, each up to the
     offset in ``kept_end``.
     """
@@ -124,6 +126,7 @@ class DecodedChunk:
     track: npt.NDArray[np.int32]
     ts_ns: npt.NDArray[np.int64]
     dur_ns: npt.NDArray[np.int64]
+    detail_row: npt.NDArray[np.int32]
     device: npt.NDArray[np.int32]
     stream: npt.NDArray[np.int32]
     correlation: npt.NDArray[np.int64]
@@ -139,7 +142,7 @@ class DecodedChunk:
 
 @dataclass(frozen=True, slots=True)
 class _Details:
-    """Arguments of the events that are no Python frames, and full columns made of them."""
+    """Arguments of the events that are no Python frames, and columns made of them."""
 
     arguments: list[_Arguments]
     device: npt.NDArray[np.int32]
@@ -235,13 +238,22 @@ class ChunkDecoder:
         Raises:
             MalformedChunkError: The bytes do not parse, also after what can be repaired was repaired.
         """
-        text = _as_list(chunk)
-        text, spoiled, spoiled_at = repaired_utf8(text, separator)
+        return self.decode_list(_as_list(chunk), separator)
+
+    def decode_list(self, listed: bytes | memoryview, separator: bytes | None = None) -> DecodedChunk:
+        """Decode a JSON list of events; what is returned holds no reference to ``listed``.
+
+        Raises:
+            MalformedChunkError: As :meth:`decode`.
+        """
+        text, spoiled, spoiled_at = listed, 0, None
+        if not _is_ascii(listed):
+            text, spoiled, spoiled_at = repaired_utf8(bytes(listed), separator)
         repairs = _Repairs()
         try:
             events = self._decode_events(text, repairs)
         except MalformedChunkError:
-            text, repairs.not_json = repaired_json(text)
+            text, repairs.not_json = repaired_json(bytes(text))
             if not repairs.not_json:
                 raise
             events = self._decode_events(text, repairs)
@@ -264,7 +276,7 @@ class ChunkDecoder:
         )
         return self._columns(events, times.values, durations.values, facts)
 
-    def _decode_events(self, text: bytes, repairs: _Repairs) -> _Events:
+    def _decode_events(self, text: bytes | memoryview, repairs: _Repairs) -> _Events:
         """Decode quickly; where a field has an unexpected type, with durations as text; else field by field."""
         try:
             if not self._exact:
@@ -300,8 +312,13 @@ class ChunkDecoder:
         )
         phase = np.array(kinds.phase, np.uint8)[kind]
         category = np.array(kinds.category, np.int32)[kind]
-        rows = np.flatnonzero(category != self._categories.get(PYTHON_CATEGORY, -1))
+        frames = self._categories.get(PYTHON_CATEGORY, -1)
+        bare = np.array(kinds.category) == frames
+        bare &= ~np.isin(kinds.phase, _FLOW_CODES)
+        rows = np.flatnonzero(~bare[kind])
         raws = [events[row].args for row in rows.tolist()]
+        for place in np.flatnonzero(category[rows] == frames).tolist():
+            raws[place] = _NOTHING
         details = self._details(events, rows, raws, phase)
         op_row, op_codes = self._ops(details.arguments, rows, category)
         kept_row, kept_end, kept_text = _kept(rows, raws, phase)
@@ -313,6 +330,7 @@ class ChunkDecoder:
             track=np.array(kinds.track, np.int32)[kind],
             ts_ns=ts_ns,
             dur_ns=dur_ns,
+            detail_row=rows.astype(np.int32),
             device=details.device,
             stream=details.stream,
             correlation=details.correlation,
@@ -337,16 +355,11 @@ class ChunkDecoder:
     def _details(
         self, events: _Events, rows: npt.NDArray[np.int64], raws: Sequence[msgspec.Raw], phase: npt.NDArray[np.uint8]
     ) -> _Details:
-        """Columns that come from the arguments of the events in ``rows``; all others have none."""
+        """Columns that come from the arguments of the events in ``rows``."""
         import numpy as np
 
         arguments = self._decode_arguments(raws)
         count = len(arguments)
-
-        def spread(values: npt.NDArray[Any], absent: int) -> npt.NDArray[Any]:
-            column = np.full(len(events), absent, values.dtype)
-            column[rows] = values
-            return column
 
         def every(name: str) -> Iterable[Any]:
             return map(operator.attrgetter(name), arguments)
@@ -354,16 +367,16 @@ class ChunkDecoder:
         external = _ids(every("external_id"), count)
         if (external == MISSING).any():
             external = np.where(external == MISSING, _ids(every("old_external_id"), count), external)
-        correlation = spread(_ids(every("correlation"), count), MISSING)
-        flows = np.flatnonzero(np.isin(phase, _FLOW_CODES))
+        correlation = _ids(every("correlation"), count)
+        flows = np.flatnonzero(np.isin(phase[rows], _FLOW_CODES))
         if len(flows):
-            correlation[flows] = _ids((events[row].id for row in flows.tolist()), len(flows))
+            correlation[flows] = _ids((events[row].id for row in rows[flows].tolist()), len(flows))
         return _Details(
             arguments,
-            spread(np.fromiter(map(self._devices.__getitem__, every("device")), np.int32, count), -1),
-            spread(np.fromiter(map(self._streams.__getitem__, every("stream")), np.int32, count), -1),
+            np.fromiter(map(self._devices.__getitem__, every("device")), np.int32, count),
+            np.fromiter(map(self._streams.__getitem__, every("stream")), np.int32, count),
             correlation,
-            spread(external, MISSING),
+            external,
         )
 
     def _ops(
@@ -404,6 +417,14 @@ def _as_list(chunk: bytes | memoryview) -> bytes:
     while end and chunk[end - 1] in b", \t\r\n":
         end -= 1
     return b"".join((b"[", memoryview(chunk)[:end], b"]"))
+
+
+def _is_ascii(text: bytes | memoryview) -> bool:
+    import numpy as np
+
+    if isinstance(text, bytes):
+        return text.isascii()
+    return bool(np.frombuffer(text, np.uint8).max(initial=0) < 128)
 
 
 def _kept(

@@ -113,31 +113,42 @@ class Framer:
         while len(buffer) < _SAMPLE_BYTES and (block := next(blocks, None)) is not None:
             buffer += block
         self.separator = usual_separator(bytes(buffer[:_SAMPLE_BYTES]))
-        wanted = self.chunk_bytes
+        # Blocks are joined when a frame is complete: each byte is copied once.
+        parts = [bytes(buffer)]
+        size, wanted = len(buffer), self.chunk_bytes
         for block in blocks:
-            buffer += block
-            if len(buffer) < wanted:
+            parts.append(block)
+            size += len(block)
+            if size < wanted:
                 continue
-            cut = self._cut(buffer)
-            if cut is None:
+            data = self._cut(parts)
+            if data is None:
                 # One event of this size, or none of the usual borders: look again when there is much more.
-                wanted = len(buffer) * 2
+                wanted = size * 2
                 continue
-            with memoryview(buffer) as view:
-                frame = Frame(base, bytes(view[:cut]))
-            yield frame
-            base += cut
-            del buffer[:cut]
-            wanted = self.chunk_bytes
-        yield Frame(base, bytes(buffer), last=True)
+            yield Frame(base, data)
+            base += len(data)
+            size, wanted = len(parts[0]), self.chunk_bytes
+        yield Frame(base, b"".join(parts), last=True)
 
-    def _cut(self, buffer: bytearray) -> int | None:
-        if self.separator is not None:
-            found = buffer.rfind(self.separator)
-            if found >= 0:
-                return found + len(self.separator) - 1
-        matches = list(_ANY_BORDER.finditer(buffer))
-        return matches[-1].end() - 1 if matches else None
+    def _cut(self, parts: list[bytes]) -> bytes | None:
+        """Return everything up to the last event that begins in ``parts`` and leave the rest; None: there is none."""
+        last = parts[-1]
+        found = last.rfind(self.separator) if self.separator is not None else -1
+        if found < 0:
+            # A border may stand across two blocks.
+            parts[:] = [last] = [b"".join(parts)]
+            found = last.rfind(self.separator) if self.separator is not None else -1
+        if found >= 0 and self.separator is not None:
+            cut = found + len(self.separator) - 1
+        else:
+            matches = list(_ANY_BORDER.finditer(last))
+            if not matches:
+                return None
+            cut = matches[-1].end() - 1
+        data = b"".join((*parts[:-1], memoryview(last)[:cut]))
+        parts[:] = [last[cut:]]
+        return data
 
     def _find_events(self, buffer: bytearray, blocks: Iterator[bytes]) -> int:
         """Read up to the first byte behind the ``[`` of the event list and return its offset."""

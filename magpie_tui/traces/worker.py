@@ -18,7 +18,10 @@ from typing import BinaryIO
 from magpie_tui.traces.decode import ChunkDecoder, MalformedChunkError
 
 REQUEST = struct.Struct("<QQQI")
-"""Number of the file, offset and length in the shared memory, length of the separator (0: none) that follows."""
+"""Number of the file, offset and length in the shared memory, length of the separator (0: none) that follows.
+
+In the memory stands a JSON list of events.
+"""
 REPLY = struct.Struct("<Q")
 """Length of the pickled answer that follows."""
 
@@ -35,7 +38,7 @@ def serve(memory: mmap.mmap, requests: BinaryIO, replies: BinaryIO) -> None:
         separator = requests.read(separator_length) or None
         answer: object
         try:
-            answer = decoder.decode(view[offset : offset + length], separator)
+            answer = decoder.decode_list(view[offset : offset + length], separator)
         except MalformedChunkError:
             answer = None
         payload = pickle.dumps(answer, protocol=5)
