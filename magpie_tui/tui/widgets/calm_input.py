@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.actions import SkipAction
 from textual.widgets import Input
 
 
@@ -26,3 +27,22 @@ class CalmInput(Input):
             value, placeholder=placeholder, select_on_focus=select_on_focus, id=id, classes=classes, compact=True
         )
         self.cursor_blink = False
+
+    # A text that is wider than the field gives it a scroll bar, and with it the scrolling keys of a tall widget; they
+    # belong to the form or list around a one-line field.
+
+    def action_scroll_up(self) -> None:
+        """Leave the key to what is around the field."""
+        raise SkipAction
+
+    def action_scroll_down(self) -> None:
+        """Leave the key to what is around the field."""
+        raise SkipAction
+
+    def action_page_up(self) -> None:
+        """Leave the key to what is around the field."""
+        raise SkipAction
+
+    def action_page_down(self) -> None:
+        """Leave the key to what is around the field."""
+        raise SkipAction

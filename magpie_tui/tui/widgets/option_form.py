@@ -122,7 +122,7 @@ class Field(Horizontal):
         self.query_one(".note", Static).update(Content(printable(problem or self.spec.help)))
 
 
-class OptionForm(VerticalScroll):
+class OptionForm(VerticalScroll, inherit_bindings=False):
     """One field an option; posts ``Changed`` with every edit.
 
     Args:
