@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.basics.text import plural
+from magpie_tui.campaigns.caches_aside import read_moved, still_aside
 from magpie_tui.campaigns.inputs import changed
 from magpie_tui.campaigns.model import Campaign, Goal, StepState, StepView
+from magpie_tui.campaigns.side_by_side import side_by_side
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.workspaces.browse import summarize
 
 _KERNEL_STEPS = frozenset({"kernels", "analyze", "candidates", "compare", "integrate"})
 """Steps that are about one kernel: they say where its source and its test lie."""
+_OF_THE_INTEGRATION = frozenset({"integrate", "judge"})
 _ASSUMED_KEYS = ("assumed", "assumptions")
 _WORTH_KEYS = ("worth", "gain")
 _SOURCE_KEYS = ("source", "confidence")
@@ -30,6 +34,7 @@ class StepDetail:
         measured: Headlines of the workspaces that count, and what was measured about the kernel that was chosen.
         decided: What a person decided.
         assumed: What nobody measured here and the campaign rests on.
+        installed: Whether A and B can be installed at the same time, and which caches are aside.
         worth: What the whole would gain at best, and where that is from.
         source: Files of the kernel.
         test: The command that guards it.
@@ -41,6 +46,7 @@ class StepDetail:
     measured: tuple[str, ...] = ()
     decided: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
     worth: str = ""
     source: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -62,6 +68,7 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
         measured=(*_measured(view), *_told(decision, measured=True)),
         decided=_told(decision, measured=False),
         assumed=(*_listed(decision, _ASSUMED_KEYS), *_adopted(view)),
+        installed=_installed(campaign, view),
         worth=_worth(campaign) if about_kernel else "",
         source=source,
         test=test,
@@ -72,11 +79,27 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
     )
 
 
+def _installed(campaign: Campaign, view: StepView) -> tuple[str, ...]:
+    if view.key not in _OF_THE_INTEGRATION or campaign.step("integrate").decision is None:
+        return ()
+    answer = side_by_side(campaign)
+    lines = [answer.text]
+    try:
+        aside = still_aside(read_moved(campaign))
+    except MagpieTuiError as error:
+        return (*lines, error.message)
+    if aside:
+        lines.append(f"{plural(len(aside), 'compile cache')} aside since {aside[0].time}")
+    return tuple(lines)
+
+
 def _more(campaign: Campaign, view: StepView) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What recomputes the numbers of a step's result, and what tells the campaign to others."""
     found: list[tuple[str, tuple[str, ...]]] = [
         ("verify", ("magpie-tui", "verify", str(link.path))) for link in view.workspaces
     ]
+    if view.key in _OF_THE_INTEGRATION and view.state is not StepState.SKIPPED:
+        found.append(("caches", ("magpie-tui", "campaign", "caches", str(campaign.directory))))
     if view.key in ("compare", "judge") and view.workspaces:
         found.append(("report", ("magpie-tui", "campaign", "report", str(campaign.directory))))
     return tuple(found)

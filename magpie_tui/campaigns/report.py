@@ -30,6 +30,7 @@ def report_blocks(facts: ReportFacts) -> list[Block]:
         *_steps(facts),
         *_kernel(facts),
         *_comparison(facts.compared),
+        *_integration(facts),
         *_serving(facts.judged),
         *_not_verified(facts),
         *_record(facts),
@@ -148,6 +149,21 @@ def _kernel_row(row: Candidate) -> tuple[str, ...]:
     ratio = "1" if row.is_baseline else interval(row.ratio, row.ratio_low, row.ratio_high)
     time = interval(row.time_us, row.time_low_us, row.time_high_us)
     return "" if row.rank is None else str(row.rank), name, row.state, time, ratio, row.says
+
+
+def _integration(facts: ReportFacts) -> Iterator[Block]:
+    """How the winner was put in, whether both sides stay installed, and which compile caches could not hide it."""
+    if facts.side_by_side is None:
+        return
+    decision = facts.campaign.step("integrate").decision or {}
+    yield Heading("Integration")
+    yield Paragraph(f"{decision.get('kind')}: {_words(decision.get('what'))}. {facts.side_by_side.text}.")
+    if facts.moved:
+        yield Paragraph("Compile caches that were moved aside, so that no server took the old kernel from them:")
+        rows = [(item.tool, str(item.path), item.time, item.restored or "not yet") for item in facts.moved]
+        yield Grid(("cache", "place", "moved aside (UTC)", "put back (UTC)"), rows)
+    else:
+        yield Paragraph("No compile cache was moved aside for it.")
 
 
 def _serving(judged: ServingVerdict | None) -> Iterator[Block]:

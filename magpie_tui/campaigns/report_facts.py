@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.campaigns.caches_aside import Moved, read_moved
 from magpie_tui.campaigns.inputs import counting_links
 from magpie_tui.campaigns.model import Campaign, Link, StepState, StepView
+from magpie_tui.campaigns.side_by_side import SideBySide, side_by_side
 from magpie_tui.campaigns.verify import verify
 from magpie_tui.campaigns.verify_model import CheckState, Verification
 from magpie_tui.serving.experiment import judge_experiment
@@ -48,6 +50,8 @@ class ReportFacts:
         compared: Kernels of step 7 (of step 5 where nothing was compared); None without either.
         judged: The verdict of step 9; None where there is none, ``why_not_judged`` says why.
         verification: Of the campaign, made for this report.
+        side_by_side: Whether A and B can be installed at the same time; None where nothing was integrated.
+        moved: Compile caches that were moved aside before the experiment.
     """
 
     campaign: Campaign
@@ -58,6 +62,8 @@ class ReportFacts:
     recorded: Sequence[Recorded]
     profiled: WorkspaceDetail | None
     verification: Verification
+    side_by_side: SideBySide | None = None
+    moved: Sequence[Moved] = ()
 
     @property
     def decision(self) -> Mapping[str, object]:
@@ -107,6 +113,8 @@ def gather_facts(campaign: Campaign, views: Sequence[StepView]) -> ReportFacts:
         tuple(_recorded(campaign)),
         _detail(twin) if twin is not None else None,
         verify(campaign.directory),
+        side_by_side(campaign) if campaign.step("integrate").decision is not None else None,
+        read_moved(campaign),
     )
 
 

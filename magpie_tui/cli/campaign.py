@@ -114,8 +114,8 @@ def next_action(
             break
         say(f"step {view.number} {view.title}: {view.action.text}")
         say(f"$ {_line(view.action)}")
-        if view.key == "judge" and not keep_caches:
-            for line in campaign_caches.make_room(campaign):
+        if view.key == "judge":
+            for line in campaign_caches.before_experiment(campaign, keep_caches=keep_caches):
                 say(line)
         campaign = advance(campaign, view, _run)
         after = next(one for one in _views(campaign) if one.key == view.key)

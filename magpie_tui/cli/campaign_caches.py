@@ -148,15 +148,19 @@ def _aside_lines(moved: Sequence[Moved], campaign: Campaign) -> Iterator[str]:
         yield f"put back by: magpie-tui campaign caches {printable(str(campaign.directory))} --restore"
 
 
-def make_room(campaign: Campaign) -> Iterator[str]:
+def before_experiment(campaign: Campaign, *, keep_caches: bool) -> Iterator[str]:
     """Before the experiment of the last step: move aside what could hide the change, once for each integration.
 
-    Yields what was done, for people. Afterwards the servers build everything anew.
+    Yields what was done and what is doubtful, for people. Afterwards the servers build everything anew.
     """
     from magpie_tui.campaigns.caches import list_caches
     from magpie_tui.campaigns.caches_aside import is_due, move_aside
+    from magpie_tui.campaigns.side_by_side import side_by_side
 
-    if not is_due(campaign):
+    both = side_by_side(campaign)
+    if both.holds is False:
+        yield f"magpie-tui: warning: {printable(both.text)}"
+    if keep_caches or not is_due(campaign):
         return
     found = list_caches(campaign)
     done = move_aside(campaign, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,11 @@ from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.campaigns import caches_aside, edit
 from magpie_tui.campaigns.caches import Cache, CacheList, list_caches
 from magpie_tui.campaigns.caches_aside import is_due, move_aside, read_moved, restore, still_aside
+from magpie_tui.campaigns.detail import step_detail
 from magpie_tui.campaigns.model import Campaign
+from magpie_tui.campaigns.report_writing import bundle_of, report_texts
+from magpie_tui.campaigns.side_by_side import side_by_side
+from magpie_tui.campaigns.state import view_campaign
 from tests.cli.kernel_helpers import follow_schema
 
 CONFIG = """\
@@ -115,6 +120,37 @@ def test_containers_and_missing_configs_are_said(place: Place) -> None:
     assert found.caches == ()
     assert "cannot be read" in found.notes[0]
     assert "made anew for each run" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "holds", "words"),
+    [
+        ("environment", ", MY_KERNEL: 1", True, "B is selected by envs.MY_KERNEL"),
+        ("patch", "", False, "the two configs are the same"),
+        ("image", ", MY_KERNEL: 1", False, "an image has to be selected by docker_image"),
+        ("none", "", True, "nothing is installed"),
+    ],
+)
+def test_both_sides_stay_installed_or_it_is_said(place: Place, kind: str, more: str, holds: bool, words: str) -> None:
+    assert side_by_side(place.campaign).holds is None
+    place.config("optimized", more)
+    campaign = edit.set_integration(place.campaign, kind, "as told")
+    found = side_by_side(campaign)
+    assert found.holds is holds
+    assert words in found.text
+    view = next(view for view in view_campaign(campaign) if view.key == "integrate")
+    assert step_detail(campaign, view).installed == (found.text,)
+
+
+def test_the_report_says_how_it_was_installed_and_what_was_moved(place: Place) -> None:
+    campaign = edit.set_integration(place.campaign, "environment", "MY_KERNEL=1")
+    move_aside(campaign, place.found())
+    told = report_texts(campaign.directory)
+    assert "## Integration" in told.md and "B is selected by envs.TRITON_CACHE_DIR" in told.md
+    assert told.md.count("not yet") == 6
+    bundle_of(told, place.root / "b.tar.gz")
+    with tarfile.open(place.root / "b.tar.gz") as archive:
+        assert "c/caches.json" in archive.getnames()
 
 
 def test_moved_aside_once_and_back_as_it_was(place: Place) -> None:

@@ -170,3 +170,29 @@ async def test_a_run_that_goes_on_is_named_and_nothing_else_is_started(world: Wo
         app.background.read_runs()
         await pilot.press("1")
         await wait_until(pilot, lambda: "goes on" not in screen_text(pilot), "the end of it")
+
+
+async def test_the_last_step_shows_which_caches_are_moved_aside(
+    world: World, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"):  # nobody's own caches are shown
+        (here / name.lower()).mkdir()
+        monkeypatch.setenv(name, str(here / name.lower()))
+    campaign = write_campaign(here)
+    for step in ("baseline", "twin", "kernels", "analyze", "candidates", "compare"):
+        campaign = edit.skip(campaign, BY_KEY[step], "no time")
+    for name, more in (("baseline", ""), ("optimized", ", envs: {MY_KERNEL: 1}")):
+        path = here / f"{name}.yaml"
+        path.write_text(f"benchmark: {{framework: vllm, model: m, run_mode: local{more}}}\n")
+        campaign = edit.set_file(campaign, name, path)
+    edit.set_integration(campaign, "environment", "MY_KERNEL=1")
+    app = campaign_app(world, here)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await campaign_screen(pilot)
+        await pilot.press("A")
+        await wait_until(pilot, lambda: "change nothing" in screen_text(pilot), "the question")
+        text = screen_text(pilot)
+        assert "moved aside: triton_cache_dir" in text
+        assert "B is selected by envs.MY_KERNEL" in text
+        assert "magpie-tui experiment -a baseline.yaml -b optimized.yaml" in text
+    assert (here / "triton_cache_dir").is_dir(), "nothing happens before the answer"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
 from magpie_tui.tui.format import run_name
 from magpie_tui.tui.screens.base import PlaceScreen
-from magpie_tui.tui.screens.campaign_lines import command_line
+from magpie_tui.tui.screens.campaign_lines import cache_lines, command_line
 from magpie_tui.tui.screens.campaign_runs import KIND, next_request, open_campaign, start_run
 from magpie_tui.tui.screens.configs_base import shown_path
 from magpie_tui.tui.screens.kernel_config import config_words, confirm_config
@@ -158,6 +158,18 @@ class CampaignActs(PlaceScreen):
         if action.person:
             self._ask_person(campaign, view)
             return
+        if view.key == "judge":
+            # What is moved aside before the experiment is shown before anything happens; looking takes a moment.
+            self._in_thread("look for caches", lambda: cache_lines(campaign), lambda told: self._ask_start(view, told))
+        else:
+            self._ask_start(view, ())
+
+    def _ask_start(self, view: StepView, more: Sequence[str]) -> None:
+        """Show the command of a step, and what else happens with it; start it after asking."""
+        campaign = None if self.reading is None else self.reading.campaign
+        action = view.action
+        if campaign is None or action is None:
+            return
         request = next_request(campaign, view)
         words = ("magpie-tui", "campaign", "next", shown_path(campaign.directory))
         details = (
@@ -166,6 +178,7 @@ class CampaignActs(PlaceScreen):
             f"results  {request.output_dir}\n"
             "It goes on when this program is closed; 2  Runs  shows it."
         )
+        details += "".join(f"\n{line}" for line in more)
 
         def answered(answer: str | None) -> None:
             if answer == YES:

@@ -139,6 +139,7 @@ def detail_lines(view: StepView, detail: StepDetail, width: int, now: datetime, 
         *_named("measured", detail.measured, width),
         *_named("decided", detail.decided, width),
         *_named("assumed", detail.assumed, width, "$warning"),
+        *_named("installed", detail.installed, width),
         *_named("worth", [detail.worth] if detail.worth else [], width),
     ]
     files = [
@@ -166,6 +167,30 @@ def _next(detail: StepDetail, width: int) -> Iterator[Content]:
     yield from _named("next", [f"{who}{detail.next}"], width, "bold" if detail.command else "")
     if detail.command:
         yield from _named("", [f"$ {command_line(detail.command)}"], width)
+
+
+def cache_lines(campaign: Campaign) -> tuple[str, ...]:
+    """What happens to compile caches before the experiment, and what speaks against starting it.
+
+    Raises:
+        UserInputError: The record of caches that were moved is damaged.
+    """
+    from magpie_tui.campaigns.caches import list_caches
+    from magpie_tui.campaigns.caches_aside import is_due
+    from magpie_tui.campaigns.side_by_side import side_by_side
+
+    both = side_by_side(campaign)
+    lines = [f"installed: {both.text}"]
+    if not is_due(campaign):
+        return (*lines, "compile caches were moved aside for this integration already")
+    found = list_caches(campaign)
+    for cache in found.there:
+        lines.append(
+            f"{'stays' if cache.against else 'moved aside'}: {shown_path(cache.path)} {cache.against}".rstrip()
+        )
+    lines += found.notes
+    put_back = "campaign caches --restore puts them back" if found.to_move else "no compile cache is in the way"
+    return (*lines, put_back)
 
 
 def command_line(words: Sequence[str]) -> str:
