@@ -34,6 +34,7 @@ from magpie_tui.serving.workload import expectation, load_plan
 
 MOST_WARMUP_ROUNDS = 5
 """Rounds of a warm-up that goes on because kernels are still being built."""
+_PROBE_REQUESTS_A_SLOT = 2
 _WARMUP_SEED = 1_000_003
 """Added to the seed of a warm-up round, so that no prompt of it is measured."""
 
@@ -238,7 +239,7 @@ class _Run:
 
     def _measure(self, server: RunningServer, placement: Placement | None) -> None:
         """Warm up, measure, and (a twin) capture."""
-        plan = load_plan(self.config, server.base_url, server.facts.model, seed=self.request.seed)
+        plan = self._shortened(load_plan(self.config, server.base_url, server.facts.model, seed=self.request.seed))
         gpus = placement.devices.gpus if placement is not None else ()
         self._tell(server, plan)
         image = None if placement is None else placement.image
@@ -260,6 +261,15 @@ class _Run:
             self.found.telemetry = gpu.collect()
         server.runs += 1
         self.found.server_end = watch.server_end
+
+    def _shortened(self, plan: LoadPlan) -> LoadPlan:
+        """Return the load of a probe: it has to hold the steps that are captured, and nothing more."""
+        slots = plan.arrival.concurrency or self.config.concurrency
+        if not self.request.is_probe or plan.requests <= _PROBE_REQUESTS_A_SLOT * slots:
+            return plan
+        short = replace(plan, requests=_PROBE_REQUESTS_A_SLOT * slots)
+        self.found.notes.append(f"a probe: {short.requests} of {plan.requests} requests were sent")
+        return short
 
     def _tell(self, server: RunningServer, plan: LoadPlan) -> None:
         """Write down the raw commands of server and client, to copy."""

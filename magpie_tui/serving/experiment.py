@@ -175,7 +175,7 @@ class _Experiment:
         plan = self._state.plan
         if plan.kernel is None:
             return
-        self.run_twins()
+        self.run_twins(is_probe=True)
         runs = read_experiment_runs(self._directory, {})
         use = proof_of_use(plan.kernel, runs.twin_a, runs.twin_b, [run for run in (runs.twin_a, runs.twin_b) if run])
         if use.state != "not_observed":
@@ -244,7 +244,7 @@ class _Experiment:
                 return f"{arm.upper()} is {run.status}: {run.reasons[0] if run.reasons else 'no reason is given'}"
         return None
 
-    def _run_one(self, runs: Runs, arm: Arm, workspace: Path, seed: int, text: str) -> None:
+    def _run_one(self, runs: Runs, arm: Arm, workspace: Path, seed: int, text: str, *, is_probe: bool = False) -> None:
         plan = self._state.plan
         request = RunRequest(
             config_path=self._directory / self._state.configs[arm]["copy"],
@@ -253,6 +253,7 @@ class _Experiment:
             stop_on_flags=plan.stop_on_flags,
             run_mode=plan.run_mode,
             keep_server=False,
+            is_probe=is_probe,
         )
         server = self._shared(arm, request, workspace) if plan.share_servers and runs is self._tools.clean else None
         runs(request, workspace, report=_RunReporter(text, self._report), server=server)
@@ -288,8 +289,12 @@ class _Experiment:
             interim += f"; about {format_seconds(left * sum(taken) / len(taken))} to go"
         self._report.pairs(number, self._state.plan.pairs, interim)
 
-    def run_twins(self) -> None:
-        """Run a profiled twin of each arm where asked; one that fails only lacks as evidence."""
+    def run_twins(self, *, is_probe: bool = False) -> None:
+        """Run a profiled twin of each arm where asked; one that fails only lacks as evidence.
+
+        Args:
+            is_probe: With a load just long enough for the steps of the capture, before the first pair.
+        """
         plan = self._state.plan
         if not plan.twins or self._invalid:
             return
@@ -300,7 +305,8 @@ class _Experiment:
             if (workspace / REPORT_NAME).is_file():
                 continue
             workspace.mkdir()
-            self._run_one(self._tools.profiled, arm, workspace, plan.seed, f"profiled twin of {arm.upper()}")
+            text = f"{'probe' if is_probe else 'profiled twin'} of {arm.upper()}"
+            self._run_one(self._tools.profiled, arm, workspace, plan.seed, text, is_probe=is_probe)
 
     def stop(self, reason: str) -> None:
         """Keep the state of an experiment that ends before its plan."""

@@ -119,6 +119,7 @@ class RunRequest:
         stop_on_flags: Kinds of ``ServerFlag`` that end the run.
         run_mode: Overrides the config's.
         keep_server: Whether ``server_lifecycle`` of the config is followed; experiments have a policy of their own.
+        is_probe: Send only as many requests as a capture of steps needs: two for each slot.
     """
 
     config_path: Path
@@ -127,6 +128,7 @@ class RunRequest:
     stop_on_flags: tuple[str, ...] = ()
     run_mode: str | None = None
     keep_server: bool = True
+    is_probe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ class Machine:
     made: list[tuple[str, int | None, object]] = field(default_factory=list)
     noise: random.Random = field(default_factory=lambda: random.Random(4))
     guards: list[float | None] = field(default_factory=list)
+    probes: list[bool] = field(default_factory=list)
 
     def clean(
         self, request: RunRequest, workspace: Path, *, report: Reporter | None, server: RunningServer | None
@@ -80,6 +81,7 @@ class Machine:
         self, request: RunRequest, workspace: Path, *, report: Reporter | None, server: RunningServer | None
     ) -> RunOutcome:
         """Make a twin."""
+        self.probes.append(request.is_probe)
         self.write(request, workspace, "ok", 500.0, profiled=True)
         return RunOutcome(workspace, "ok", (), BenchmarkReport(success=True))
 
@@ -224,6 +226,7 @@ def test_twins_prove_that_a_kernel_was_used(tmp_path: Path) -> None:
     with pytest.raises(AnswerIsNoError, match="candidate not observed: no kernel of B's trace is called 'fused'"):
         run_experiment(unseen, Heard(), machine.tools)
     assert machine.made == [], "it is told before the first pair"
+    assert machine.probes == [True, True], "by loads just long enough for the steps that are recorded"
 
 
 def test_a_control_raises_the_margins(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from magpie_tui.basics.errors import MachineError
 from magpie_tui.machine.ports import read_ports
-from magpie_tui.serving import lifecycle
+from magpie_tui.serving import lifecycle, watch
 from magpie_tui.serving.benchmark import run_clean, run_profiled
 from magpie_tui.serving.model import Phase, RunOutcome, RunRequest
 from tests.process_helpers import Family, wait_for
@@ -242,6 +242,20 @@ def test_a_flag_that_ends_the_run(tmp_path: Path, environment: Path, family: Fam
     assert family.describe() == []
 
 
+def test_a_run_below_its_guard_is_ended(
+    tmp_path: Path, environment: Path, family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run far slower than its baseline is not worth its minutes."""
+    monkeypatch.setattr(watch, "_GUARD_AFTER_S", 0.3)
+    monkeypatch.setattr(watch, "_GUARD_AFTER_SHARE", 0.01)
+    config = write_config(tmp_path, environment, "--tpot-ms 40", envs__NUM_PROMPTS=400)
+    outcome = clean(tmp_path, config, guard_output_throughput=5000.0)
+    assert outcome.status == "invalid"
+    assert outcome.reasons[0].startswith("slower than its guard: ")
+    assert outcome.load is not None and len(outcome.load.completed) < 200
+    assert family.describe() == []
+
+
 def test_the_twin(tmp_path: Path, environment: Path, family: Family) -> None:
     """A bounded capture, read by our own engine; its report does not pass for clean numbers."""
     config = write_config(
@@ -249,10 +263,12 @@ def test_the_twin(tmp_path: Path, environment: Path, family: Family) -> None:
         environment,
         profiler={"torch_profiler": {"enabled": True}, "tracelens": {"enabled": True, "analysis_mode": "pytorch"}},
         gap_analysis={"enabled": True},
+        envs__NUM_PROMPTS=400,
     )
     workspace = tmp_path / "twin"
     workspace.mkdir()
-    outcome = run_profiled(RunRequest(config), workspace)
+    outcome = run_profiled(RunRequest(config, is_probe=True), workspace)
+    assert outcome.load is not None and len(outcome.load.completed) == 4, "a probe: two requests for each slot"
     assert (outcome.status, outcome.reasons) == ("ok", ())
     report = report_of(outcome)
     assert report["profiling_enabled"] is True
