@@ -1,6 +1,7 @@
-"""Distinct values of arrays.
+"""Distinct values and medians of arrays.
 
-``numpy.unique`` imports ``numpy.ma`` on its first call, which takes as long as a small trace.
+``numpy.unique``, ``numpy.isin`` and ``numpy.median`` import ``numpy.ma`` on their first call, which takes as long as a
+small trace.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ def first_places(values: npt.NDArray[Number]) -> npt.NDArray[np.int64]:
     places: npt.NDArray[np.int64] = order[_first_of_each(values[order])]
     places.sort()
     return places
+
+
+def median(values: npt.NDArray[np.float64]) -> float:
+    """Return the median of at least one finite number."""
+    import numpy as np
+
+    middle = [(len(values) - 1) // 2, len(values) // 2]
+    low, high = np.partition(values, middle)[middle].tolist()
+    return float((low + high) / 2)
 
 
 def _first_of_each(ordered: npt.NDArray[Number]) -> npt.NDArray[np.bool_]:

@@ -313,9 +313,10 @@ class ChunkDecoder:
         phase = np.array(kinds.phase, np.uint8)[kind]
         category = np.array(kinds.category, np.int32)[kind]
         frames = self._categories.get(PYTHON_CATEGORY, -1)
-        bare = np.array(kinds.category) == frames
-        bare &= ~np.isin(kinds.phase, _FLOW_CODES)
-        rows = np.flatnonzero(~bare[kind])
+        detailed = [
+            code != frames or letter in _FLOW_CODES for code, letter in zip(kinds.category, kinds.phase, strict=True)
+        ]
+        rows = np.flatnonzero(np.array(detailed, np.bool_)[kind])
         raws = [events[row].args for row in rows.tolist()]
         for place in np.flatnonzero(category[rows] == frames).tolist():
             raws[place] = _NOTHING
@@ -368,7 +369,7 @@ class ChunkDecoder:
         if (external == MISSING).any():
             external = np.where(external == MISSING, _ids(every("old_external_id"), count), external)
         correlation = _ids(every("correlation"), count)
-        flows = np.flatnonzero(np.isin(phase[rows], _FLOW_CODES))
+        flows = np.flatnonzero(_is_flow(phase[rows]))
         if len(flows):
             correlation[flows] = _ids((events[row].id for row in rows[flows].tolist()), len(flows))
         return _Details(
@@ -385,11 +386,11 @@ class ChunkDecoder:
         """Rows of host ops with recorded inputs, and a code a row for dims, types, strides and concrete inputs."""
         import numpy as np
 
-        wanted = [code for name, code in self._categories.items() if OP_CATEGORY in name.lower()]
+        wanted = np.array([OP_CATEGORY in name.lower() for name in self._categories], np.bool_)
         op_places: list[int] = []
         codes: list[int] = []
         texts = self._texts
-        for place in np.flatnonzero(np.isin(category[rows], wanted)).tolist():
+        for place in np.flatnonzero(wanted[category[rows]]).tolist():
             item = arguments[place]
             if item.dims is _NO_TEXT and item.types is _NO_TEXT and item.concrete is _NO_TEXT:
                 continue
@@ -419,6 +420,12 @@ def _as_list(chunk: bytes | memoryview) -> bytes:
     return b"".join((b"[", memoryview(chunk)[:end], b"]"))
 
 
+def _is_flow(phase: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    first, second, third = _FLOW_CODES
+    mask: npt.NDArray[np.bool_] = (phase == first) | (phase == second) | (phase == third)
+    return mask
+
+
 def _is_ascii(text: bytes | memoryview) -> bool:
     import numpy as np
 
@@ -434,7 +441,7 @@ def _kept(
     import numpy as np
 
     sizes = np.fromiter(map(len, raws), np.int64, len(raws))
-    chosen = np.flatnonzero((sizes > len(b"null")) & ~np.isin(phase[rows], _FLOW_CODES))
+    chosen = np.flatnonzero((sizes > len(b"null")) & ~_is_flow(phase[rows]))
     if not len(chosen):
         return np.empty(0, np.int32), np.empty(0, np.int32), b""
     text = b"".join([raws[place] for place in chosen.tolist()])

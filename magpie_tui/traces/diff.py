@@ -13,7 +13,7 @@ from magpie_tui.traces.balance import Caveat
 from magpie_tui.traces.ranked import RankedKernel
 from magpie_tui.traces.report import SCHEMA, quality_json, traces_json
 from magpie_tui.traces.stage_names import Stage
-from magpie_tui.traces.stages import StageFacts
+from magpie_tui.traces.stage_report import StageFacts
 
 SAME_PCT = 2.0
 """Changes below this are called the same: one profiled run against one other says no more."""

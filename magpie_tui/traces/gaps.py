@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from magpie_tui.traces.assign import Assignment
     from magpie_tui.traces.links import Links
     from magpie_tui.traces.stage_names import Stage
-    from magpie_tui.traces.stages import Assignment
     from magpie_tui.traces.work import Work
 
 SHORT_QUEUE_NS = 20_000

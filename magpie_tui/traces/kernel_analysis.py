@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.traces.assign import Assignment, assign_work, stage_part
 from magpie_tui.traces.each import Reading, each_trace
 from magpie_tui.traces.gap_totals import merged, rank_totals
 from magpie_tui.traces.kernel_report import KernelReport, RankReport, failure_text
@@ -16,9 +17,7 @@ from magpie_tui.traces.ranking import rank_kernels, rank_work
 from magpie_tui.traces.selecting import select
 from magpie_tui.traces.selection import Selected, Selection
 from magpie_tui.traces.stage_names import Stage
-from magpie_tui.traces.stages import Assignment, assign_work, report_stages, stage_part
 from magpie_tui.traces.steps import find_steps
-from magpie_tui.traces.timeline import timelines, upstream_timeline
 from magpie_tui.traces.work import trace_work
 
 if TYPE_CHECKING:
@@ -45,6 +44,9 @@ def work_out(
         works.append(rank_work(file.rank, columns, work, selection, selected, assignment.stage_codes()))
         report = RankReport(file, assess(columns, work, links), selected.window, None, columns.metadata)
         if timeline:
+            from magpie_tui.traces.stages import report_stages
+            from magpie_tui.traces.timeline import timelines, upstream_timeline
+
             report = replace(
                 report,
                 stages=report_stages(columns, assignment),

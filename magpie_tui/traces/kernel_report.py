@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from magpie_tui.traces.ranked import Ranking
     from magpie_tui.traces.selection import Selection, Window
     from magpie_tui.traces.stage_names import Stage
-    from magpie_tui.traces.stages import StageReport
+    from magpie_tui.traces.stage_report import StageReport
     from magpie_tui.traces.timeline import PartTimeline, Timeline
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from magpie_tui.traces.arrays import distinct, distinct_counts
+from magpie_tui.traces.arrays import distinct, distinct_counts, median
 from magpie_tui.traces.balance import NO_DEVICE_ACTIVITY as NO_DEVICE_ACTIVITY
 from magpie_tui.traces.balance import Caveat as Caveat
 from magpie_tui.traces.balance import LaunchTimes as LaunchTimes
@@ -185,7 +185,7 @@ def _launch_times(columns: TraceColumns, links: Links) -> list[LaunchTimes]:
                 columns.names[code],
                 len(mine),
                 len(used),
-                float(np.median(latency)) if len(used) else None,
+                median(latency) if len(used) else None,
                 float(latency.max()) if len(used) else None,
             )
         )

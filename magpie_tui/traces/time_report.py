@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from magpie_tui.traces.gaps import GapReport
     from magpie_tui.traces.kernel_report import RankReport
     from magpie_tui.traces.stage_names import Stage
-    from magpie_tui.traces.stages import StageReport
+    from magpie_tui.traces.stage_report import StageReport
     from magpie_tui.traces.steady import SteadyOptions
     from magpie_tui.traces.timeline import PartTimeline, Timeline
 

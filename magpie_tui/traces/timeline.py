@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from magpie_tui.traces.stages import Assignment
+    from magpie_tui.traces.assign import Assignment
     from magpie_tui.traces.work import Work
 
 _COLLECTIVE = re.compile(r"nccl|rccl|cross_device_reduce", re.IGNORECASE)
