@@ -32,9 +32,9 @@ RunCommand = Callable[[Action, Path], Outcome]
 """Runs an action's command with the given output directory and waits for its end."""
 
 
-def next_step(campaign: Campaign, live: tuple[Run, ...] = ()) -> StepView | None:
+def next_step(campaign: Campaign, runs: tuple[Run, ...] = ()) -> StepView | None:
     """Return the first step with something to do; None when the campaign is finished or waits for a run."""
-    return next_of(view_campaign(campaign, live))
+    return next_of(view_campaign(campaign, runs))
 
 
 def next_of(views: Sequence[StepView]) -> StepView | None:

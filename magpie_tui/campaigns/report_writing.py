@@ -14,7 +14,7 @@ from magpie_tui.campaigns.report import report_blocks, verified_text
 from magpie_tui.campaigns.report_blocks import to_html, to_markdown
 from magpie_tui.campaigns.report_facts import ReportFacts, gather_facts
 from magpie_tui.campaigns.report_pr import pull_request_blocks
-from magpie_tui.campaigns.state import live_runs, view_campaign
+from magpie_tui.campaigns.state import runs_of_steps, view_campaign
 
 FORM_OF_ENDING = {".html": "html", ".htm": "html", ".md": "md", ".pr.md": "pr", ".tar.gz": "bundle", ".tgz": "bundle"}
 
@@ -50,7 +50,7 @@ def report_texts(directory: Path) -> Texts:
         UserInputError: The campaign cannot be read.
     """
     campaign = load_campaign(directory)
-    facts = gather_facts(campaign, view_campaign(campaign, live_runs(campaign)))
+    facts = gather_facts(campaign, view_campaign(campaign, runs_of_steps(campaign)))
     blocks = report_blocks(facts)
     return Texts(
         campaign,

@@ -12,22 +12,23 @@ from magpie_tui.campaigns.inputs import changed, counting_links, inputs_of
 from magpie_tui.campaigns.model import Campaign, Link, StepState, StepView
 from magpie_tui.campaigns.steps import BY_KEY, CANDIDATE_DIRECTORY, STEPS, Step
 from magpie_tui.runs.layout import DIRECTORY_VARIABLE
-from magpie_tui.runs.model import Run
+from magpie_tui.runs.model import Run, RunState
 from magpie_tui.workspaces.browse import summarize
 
 _SETTLED = frozenset({StepState.DONE, StepState.ADOPTED, StepState.SKIPPED})
 
 
-def view_campaign(campaign: Campaign, live: Sequence[Run] = ()) -> tuple[StepView, ...]:
+def view_campaign(campaign: Campaign, runs: Sequence[Run] = ()) -> tuple[StepView, ...]:
     """Derive all nine steps.
 
     Args:
-        live: Runs that have not ended; one in a step's output directory makes the step ``running``.
+        runs: What is known of runs. A live one in a step's output directory makes the step ``running``; one that ended
+            without a result says why there is none.
     """
     tables = twin_tables(campaign)
     views: dict[str, StepView] = {}
     for step in STEPS:
-        views[step.key] = _view(campaign, step, tables, views, live)
+        views[step.key] = _view(campaign, step, tables, views, runs)
     return tuple(views.values())
 
 
@@ -39,15 +40,17 @@ def step_directory(campaign: Campaign, step: Step, label: str | None = None) -> 
 
 
 def _view(
-    campaign: Campaign, step: Step, tables: Mapping[str, int], before: Mapping[str, StepView], live: Sequence[Run]
+    campaign: Campaign, step: Step, tables: Mapping[str, int], before: Mapping[str, StepView], runs: Sequence[Run]
 ) -> StepView:
     record = campaign.step(step.key)
     links = counting_links(record.links)
     inputs = inputs_of(campaign, step, tables)
     state, because = _state(campaign, step, tables, links, inputs, before)
-    running = _running(campaign, step, live)
+    running = _running(campaign, step, runs)
     if running and state is not StepState.SKIPPED:
         state, because = StepState.RUNNING, running
+    elif state is StepState.NOT_STARTED:
+        state, because = _after_a_run(campaign, step, links, runs, because)
     when = links[-1].time if links else None
     return StepView(
         number=step.number,
@@ -148,15 +151,38 @@ def _missing_candidates(campaign: Campaign, step: Step, links: tuple[Link, ...])
     return [label for label in campaign.candidates if label not in seen]
 
 
-def _running(campaign: Campaign, step: Step, live: Sequence[Run]) -> str:
+def _running(campaign: Campaign, step: Step, runs: Sequence[Run]) -> str:
+    places = _places(campaign, step)
+    return next((f"run {run.id}" for run in runs if not run.is_over and run.output_dir in places), "")
+
+
+def _places(campaign: Campaign, step: Step) -> dict[Path, str | None]:
+    """Output directories of a step's runs, each with the label of its candidate; none where a step leaves none."""
     if step.workspace is None:
-        return ""
+        return {}
     labels: list[str | None] = [*campaign.candidates] if step.key == "candidates" else [None]
-    for run in live:
-        for label in labels:
-            if run.output_dir == step_directory(campaign, step, label):
-                return f"run {run.id}"
-    return ""
+    return {step_directory(campaign, step, label): label for label in labels}
+
+
+def _after_a_run(
+    campaign: Campaign, step: Step, links: tuple[Link, ...], runs: Sequence[Run], because: str
+) -> tuple[StepState, str]:
+    """Tell why a step that could begin has no result although its command ran; else leave it as it was."""
+    have = {link.label for link in links}
+    places = {place: label for place, label in _places(campaign, step).items() if label is None or label not in have}
+    ended = [run for run in runs if run.is_over and run.output_dir in places]
+    last = max(ended, key=lambda run: run.id, default=None)
+    if last is None or (last.state is RunState.ended and last.exit_code == 0):
+        return StepState.NOT_STARTED, because
+    if last.state is RunState.stopped:
+        return StepState.NOT_STARTED, "; ".join(filter(None, (because, f"run {last.id} was stopped")))
+    label = places[last.output_dir]
+    said = (
+        last.reason
+        or last.last_line
+        or (last.state.value if last.exit_code is None else f"exit status {last.exit_code}")
+    )
+    return StepState.FAILED, f"{f'{label}: ' if label else ''}run {last.id}: {said}"
 
 
 def _finding(campaign: Campaign, step: Step, tables: Mapping[str, int], links: tuple[Link, ...]) -> str | None:
@@ -167,16 +193,12 @@ def _finding(campaign: Campaign, step: Step, tables: Mapping[str, int], links: t
     return finding_of(links)
 
 
-def live_runs(campaign: Campaign) -> tuple[Run, ...]:
-    """Return the runs of the campaign's steps that have not ended, without the one that this process is part of."""
+def runs_of_steps(campaign: Campaign) -> tuple[Run, ...]:
+    """Return the runs of the campaign's steps, live and over, without the one that this process is part of."""
     from magpie_tui.runs.store import list_runs
 
     own = os.path.realpath(os.environ.get(DIRECTORY_VARIABLE) or os.devnull)
 
-    directories = []
-    for step in STEPS:
-        if step.workspace is not None:
-            labels: list[str | None] = [*campaign.candidates] if step.key == "candidates" else [None]
-            directories += [step_directory(campaign, step, label) for label in labels]
+    directories = [place for step in STEPS for place in _places(campaign, step)]
     found = list_runs([path for path in directories if path.is_dir()])
-    return tuple(run for run in found if not run.is_over and os.path.realpath(run.directory) != own)
+    return tuple(run for run in found if os.path.realpath(run.directory) != own)

@@ -109,7 +109,7 @@ def next_action(
 
     campaign = _load(directory)
     while True:
-        view = next_step(campaign, _live(campaign))
+        view = next_step(campaign, _runs(campaign))
         if view is None or view.action is None or view.action.person:
             break
         say(f"step {view.number} {view.title}: {view.action.text}")
@@ -238,16 +238,16 @@ def _load(directory: Path) -> Campaign:
     return load_campaign(directory)
 
 
-def _live(campaign: Campaign) -> tuple[Run, ...]:
-    from magpie_tui.campaigns.state import live_runs
+def _runs(campaign: Campaign) -> tuple[Run, ...]:
+    from magpie_tui.campaigns.state import runs_of_steps
 
-    return live_runs(campaign)
+    return runs_of_steps(campaign)
 
 
 def _views(campaign: Campaign) -> tuple[StepView, ...]:
     from magpie_tui.campaigns.state import view_campaign
 
-    return view_campaign(campaign, _live(campaign))
+    return view_campaign(campaign, _runs(campaign))
 
 
 def _line(action: Action) -> str:

@@ -84,6 +84,26 @@ def test_a_step_says_what_is_measured_apart_from_what_is_assumed(tmp_path: Path,
     assert any("config analyze" in line and "CHANGED" in line for line in why_lines(adopted, view))
 
 
+def test_a_run_that_left_nothing_says_why_until_another_one_does(tmp_path: Path, smoke: Campaign) -> None:
+    place = smoke.output_dir / "walkthrough-kernel-baseline"
+    failed = replace(make_run("20261202_101500_aaaa", RunState.failed), output_dir=place, reason="out of memory")
+    said_no = replace(
+        failed, id="20261202_111500_aaaa", state=RunState.ended, reason=None, exit_code=1, last_line="no g++"
+    )
+    stopped = replace(failed, id="20261202_121500_aaaa", state=RunState.stopped)
+    going = replace(failed, id="20261202_131500_aaaa", state=RunState.running)
+    for runs, state, because in (
+        ((failed,), "failed", "run 20261202_101500_aaaa: out of memory"),
+        ((said_no, failed), "failed", "run 20261202_111500_aaaa: no g++"),
+        ((failed, stopped), "not started", "run 20261202_121500_aaaa was stopped"),
+        ((failed, going), "running", "run 20261202_131500_aaaa"),
+    ):
+        view = next(view for view in view_campaign(smoke, runs) if view.key == "analyze")
+        assert (view.state.value, view.because) == (state, because)
+    done = edit.link(smoke, BY_KEY["analyze"], analyzed(tmp_path, "base"))
+    assert next(view for view in view_campaign(done, (failed,)) if view.key == "analyze").state.value == "done"
+
+
 @pytest.mark.parametrize(
     ("gain_pct", "words"),
     [(3.0, "needs this kernel 1.15 x faster"), (30.0, "needs more than this kernel: without it +27.9 %")],

@@ -79,7 +79,7 @@ def read_campaign(
     try:
         campaign = load_campaign(directory)
         watched = {path: signature(path) for path in _files(campaign)}
-        views = view_campaign(campaign, [run for run in runs if not run.is_over])
+        views = view_campaign(campaign, runs)
         details = {view.key: step_detail(campaign, view) for view in views}
     except (MagpieTuiError, OSError) as error:
         file = directory / "campaign.yaml"
