@@ -86,7 +86,7 @@ def test_a_step_says_what_is_measured_apart_from_what_is_assumed(tmp_path: Path,
 
 def test_a_run_that_left_nothing_says_why_until_another_one_does(tmp_path: Path, smoke: Campaign) -> None:
     place = smoke.output_dir / "walkthrough-kernel-baseline"
-    failed = replace(make_run("20261202_101500_aaaa", RunState.failed), output_dir=place, reason="out of memory")
+    failed = replace(make_run("20261202_101500_aaaa", RunState.failed, "x"), output_dir=place, reason="out of memory")
     said_no = replace(
         failed, id="20261202_111500_aaaa", state=RunState.ended, reason=None, exit_code=1, last_line="no g++"
     )
