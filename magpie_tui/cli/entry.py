@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,9 @@ def run() -> NoReturn:
     options = _app_options(sys.argv[1:])
     if options is not None and sys.stdin.isatty() and sys.stderr.isatty():
         sys.exit(_open_app_at_once(*options))
+    # Imports and options make thousands of objects and hardly a cycle: looking for some at every 700 takes longer than
+    # many a command.
+    gc.set_threshold(20_000, 20, 20)
     from magpie_tui.cli.main import main
 
     sys.exit(main())
