@@ -248,7 +248,7 @@ def _nvidia(facts: KernelFacts) -> Occupancy | None:
     return Occupancy(by_registers, most, "registers" if by_registers < most else "nothing")
 
 
-def _output(command: list[str]) -> str | None:
+def output_of(command: list[str]) -> str | None:
     """Return what a tool prints; None when it is not there, fails or takes too long."""
     from magpie_tui.machine.toolchain import locate
 
@@ -264,24 +264,32 @@ def _output(command: list[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def elf_machine(path: Path) -> int | None:
+    """Return the number of the machine that an ELF file is for (190 CUDA, 224 AMD, 62 x86-64); None for other files."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(20)
+    except OSError:
+        return None
+    return int.from_bytes(head[18:20], "little") if head[:4] == b"\x7fELF" else None
+
+
 def read_binary(path: Path) -> tuple[list[KernelFacts], str | None]:
     """Return the kernels of a CUDA binary, an AMD code object or a shared library, and why there are none."""
     if not path.is_file():
         return [], f"{printable(path.name)} is not there"
-    with path.open("rb") as file:
-        head = file.read(20)
-    machine = int.from_bytes(head[18:20], "little") if head[:4] == b"\x7fELF" else 0
+    machine = elf_machine(path)
     if machine == 224:
         tools = ("llvm-readelf", "/opt/rocm/llvm/bin/llvm-readelf")
-        text = next((found for tool in tools if (found := _output([tool, "--notes", str(path)])) is not None), None)
+        text = next((found for tool in tools if (found := output_of([tool, "--notes", str(path)])) is not None), None)
         return (amd_notes(text), None) if text is not None else ([], "llvm-readelf is not installed or failed")
-    if machine == 190 or head[:4] != b"\x7fELF":
-        text = _output(["cuobjdump", "--dump-resource-usage", str(path)])
+    if machine in (190, None):
+        text = output_of(["cuobjdump", "--dump-resource-usage", str(path)])
         return (cuda_resources(text), None) if text is not None else ([], "cuobjdump is not installed or failed")
-    device = cuda_resources(_output(["cuobjdump", "--dump-resource-usage", str(path)]) or "")
+    device = cuda_resources(output_of(["cuobjdump", "--dump-resource-usage", str(path)]) or "")
     if device:
         return device, None
-    header, sizes = _output(["readelf", "-h", str(path)]), _output(["size", str(path)])
+    header, sizes = output_of(["readelf", "-h", str(path)]), output_of(["size", str(path)])
     library = library_facts(sizes or "", header or "", path.name)
     return ([library], None) if library is not None else ([], "readelf is not installed or failed")
 

@@ -20,7 +20,7 @@ from magpie_tui.kernels.binary_facts import KernelFacts
 from magpie_tui.kernels.commands import CommandStage, child_environment, run_commands
 from magpie_tui.kernels.gate import Candidate, Gate
 from magpie_tui.kernels.judges import Judge, ReferenceTask, find_reference, reference_of_entry
-from magpie_tui.kernels.model import GateCheck, Judgement, StageOutcome, Timing
+from magpie_tui.kernels.model import Fact, GateCheck, Judgement, StageOutcome, Timing
 from magpie_tui.kernels.preflight import Preflight, interpreter_of, memory_limit_bytes
 from magpie_tui.kernels.raw import RawBinary, build_raw, is_raw, load_message
 from magpie_tui.kernels.rights import Rights, rights_for
@@ -53,6 +53,7 @@ class KernelOutcome:
         digests: File name to SHA-256 of each source, taken before anything ran.
         binary: What a kernel without a main was compiled to.
         facts: What its binaries say: registers, spills, shared memory; empty where nothing tells them.
+        listings: Where its instructions are, as the report has it; empty where no tool shows them.
         profile: What a profiler reported; None when none ran, with ``unprofiled`` saying why.
         timing: Its time; None when it was not timed.
         untimed: Why it was not timed.
@@ -67,6 +68,7 @@ class KernelOutcome:
     digests: dict[str, str] = field(default_factory=dict)
     binary: RawBinary | None = None
     facts: tuple[KernelFacts, ...] = ()
+    listings: tuple[Mapping[str, Fact], ...] = ()
     profile: PerformanceResult | None = None
     unprofiled: str | None = None
     timing: Timing | None = None

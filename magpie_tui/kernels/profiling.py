@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from magpie_tui.basics.files import write_text
 from magpie_tui.configs.kernel_model import Command, KernelEntry
+from magpie_tui.kernels.assembly import Listing, save_binary, save_triton
 from magpie_tui.kernels.binary_facts import KernelFacts, of_driver, read_binary, read_triton_cache
 from magpie_tui.kernels.commands import child_environment
 from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome
@@ -19,6 +20,7 @@ from magpie_tui.kernels.preflight import interpreter_of
 from magpie_tui.kernels.profilers.choose import DEFAULT_TIMEOUT_S, Choice
 from magpie_tui.kernels.profilers.model import Backend, ProfileTask
 from magpie_tui.kernels.profilers.run import profile
+from magpie_tui.kernels.rights import CACHE_VARIABLES
 from magpie_tui.kernels.sessions import HarnessBrokenError, SessionFailedError
 
 WARM_UP_CALLS = 3
@@ -29,7 +31,10 @@ PROFILED_CALLS = 5
 def profile_kernels(evaluation: Evaluation, outcomes: Iterable[KernelOutcome]) -> None:
     """Profile the correct kernels whose profiler is here, and read what the binaries of all kernels say."""
     for outcome in outcomes:
-        outcome.facts = tuple(binary_facts(outcome))
+        place = evaluation.exchange / "kernels" / str(outcome.index)
+        outcome.facts = tuple(binary_facts(outcome, place))
+        listings = evaluation.logs_of(outcome.entry, outcome.index) / "asm"
+        outcome.listings = tuple(item.to_json(evaluation.workspace) for item in listings_of(outcome, place, listings))
         choice = evaluation.preflight.profilers.get(outcome.index, Choice(None, reason="not looked for"))
         if not evaluation.settings.timed:
             outcome.unprofiled = "not asked for (--no-perf)"
@@ -107,8 +112,26 @@ def _call_command(evaluation: Evaluation, outcome: KernelOutcome) -> tuple[Comma
     return (interpreter_of(entry), str(harness_main.__file__), "once", str(path)), inputs
 
 
-def binary_facts(outcome: KernelOutcome) -> Sequence[KernelFacts]:
-    """Return registers, spills and shared memory of a kernel's binaries; empty where nothing tells them."""
+def listings_of(outcome: KernelOutcome, place: Path, directory: Path) -> Iterator[Listing]:
+    """Save the instructions of a kernel's binaries in ``directory``; none where no tool can show them."""
+    entry = outcome.entry
+    if outcome.binary is not None:
+        yield from save_binary(outcome.binary.path, outcome.binary.function, directory)
+    elif entry.type == "triton":
+        cache = triton_cache(entry, place)
+        if cache is not None and cache.is_dir():
+            yield from save_triton(cache, _triton_names(entry), directory)
+    elif entry.type in ("hip", "cuda"):
+        for path in _built_programs(entry)[:1]:
+            yield from save_binary(path, None, directory)
+
+
+def binary_facts(outcome: KernelOutcome, place: Path) -> Sequence[KernelFacts]:
+    """Return registers, spills and shared memory of a kernel's binaries; empty where nothing tells them.
+
+    Args:
+        place: The directory of its own that a kernel's processes had for what compilers keep.
+    """
     entry = outcome.entry
     if outcome.binary is not None:
         read, _reason = read_binary(outcome.binary.path)
@@ -127,7 +150,7 @@ def binary_facts(outcome: KernelOutcome) -> Sequence[KernelFacts]:
             for item in own
         ]
     if entry.type == "triton":
-        cache = triton_cache(entry)
+        cache = triton_cache(entry, place)
         return read_triton_cache(cache, _triton_names(entry)) if cache is not None and cache.is_dir() else ()
     if entry.type in ("hip", "cuda"):
         found = (read_binary(path)[0] for path in _built_programs(entry))
@@ -143,8 +166,11 @@ def _arch_of(options: Sequence[str]) -> str | None:
     return None
 
 
-def triton_cache(entry: KernelEntry) -> Path | None:
-    """Return where Triton keeps what it compiled for an entry."""
+def triton_cache(entry: KernelEntry, place: Path) -> Path | None:
+    """Return where Triton kept what it compiled for an entry: in its own place, unless its ``env:`` names another."""
+    own = place / CACHE_VARIABLES["TRITON_CACHE_DIR"]
+    if "TRITON_CACHE_DIR" not in entry.env and own.is_dir():
+        return own
     environment = child_environment(entry)
     given = environment.get("TRITON_CACHE_DIR")
     if given:

@@ -122,6 +122,8 @@ def _more(outcome: KernelOutcome) -> dict[str, object]:
             found["build"] = {**_build(binary), "others": [_build(other) for other in binary.others]}
     if outcome.facts:
         found["binary"] = [item.to_json() for item in outcome.facts]
+    if outcome.listings:
+        found["assembly"] = [dict(item) for item in outcome.listings]
     if outcome.profile is not None:
         found["profile"] = outcome.profile.to_json()
     elif outcome.unprofiled is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -182,6 +183,9 @@ def test_a_right_function_passes_the_whole_gate(judged: dict[str, dict[str, obje
     build = own["build"]
     assert isinstance(build, dict) and build["function"] == "scale_add" and len(build["sha256"]) == 64
     assert judged["good"]["compiling_state"] == "SUCCESS"
+    if shutil.which("objdump"):
+        (listing,) = own["assembly"]  # type: ignore[misc]
+        assert (listing["name"], listing["file"][-16:]) == ("scale_add", f".{listing['kind']}.txt"[-16:])
 
 
 @pytest.mark.torch

@@ -10,6 +10,7 @@ from textual.content import Content
 
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_seconds
+from magpie_tui.tui.screens.candidates_asm import asm_lines
 from magpie_tui.tui.screens.candidates_counters import counters_lines
 from magpie_tui.tui.screens.candidates_samples import intervals_lines, samples_lines
 from magpie_tui.tui.screens.candidates_shapes import shape_plots, shape_table
@@ -37,6 +38,7 @@ def pane_lines(name: str, inputs: PaneInputs) -> list[Line]:
         "intervals": intervals_lines,
         "counters": counters_lines,
         "diff": diff_lines,
+        "asm": asm_lines,
         "build": build_lines,
     }
     return makers[name](inputs)
