@@ -367,6 +367,18 @@ async def test_filter_and_marks_stay_while_files_change(tmp_path: Path) -> None:
         assert "5 configs" not in status(app)
 
 
+async def test_what_stands_below_follows_a_filter_that_is_typed(tmp_path: Path) -> None:
+    root = write_configs(tmp_path)
+    async with World().app().run_test(size=(100, 28)) as pilot:
+        await wait_ready(pilot)
+        screen = await open_configs(pilot, root)
+        assert screen.table.move_cursor_to_key(str(root / "a.yaml"))
+        await pilot.press("slash", *"pair", "enter")
+        assert screen.table.cursor_key == str(root / "kernels/pair.yaml")
+        command = next(line for line in screen_text(pilot).splitlines() if line.startswith("$ "))
+        assert "pair.yaml" in command
+
+
 async def test_ten_thousand_files_are_listed_at_once_and_checked_behind(tmp_path: Path) -> None:
     for index in range(400):
         write(tmp_path / f"d{index % 20:02d}" / f"c{index:05d}.yaml", KERNEL.replace("k.py", "../k.py"))

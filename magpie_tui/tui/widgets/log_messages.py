@@ -17,6 +17,8 @@ class LogMessage(Message):
     def __init__(self, view: LogCore) -> None:
         super().__init__()
         self.view = view
+        # As the messages of tables: a pane that acts on the view is not their sender.
+        self.set_sender(view)
 
     @property
     def control(self) -> LogCore:

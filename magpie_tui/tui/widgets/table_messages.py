@@ -18,6 +18,8 @@ class TableMessage(Message):
     def __init__(self, table: TableCore) -> None:
         super().__init__()
         self.table = table
+        # The pane that a filter was typed in would count as the sender, and a message ends its way up at its sender.
+        self.set_sender(table)
 
     @property
     def control(self) -> TableCore:
