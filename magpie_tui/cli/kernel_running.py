@@ -86,8 +86,13 @@ class ProgressReporter:
         now = time.monotonic()
         if now - self._said_at >= _SECONDS_BETWEEN_LINES:
             self._said_at = now
-            amount = f" {done:.0f} of at most {total:.0f} {unit}" if done is not None and total is not None else ""
+            amount = "" if done is None or total is None else _amount(done, total, unit)
             say(f"{step}{amount}{': ' + printable(message) if message else ''}")
+
+
+def _amount(done: float, total: float, unit: str) -> str:
+    """Return how far a step is; a budget of seconds is exceeded where the fewest replicates need more."""
+    return f" {done:.0f} s (budget {total:g} s)" if unit == "s" else f" {done:.0f} of {total:.0f} {unit}"
 
 
 def run_kernels(mode: str, request: Request, work: Callable[[Preflight, ProgressReporter], int]) -> int:
