@@ -101,12 +101,24 @@ def _check(request: ExperimentRequest) -> None:
             if item.status == "warning":
                 hint = f" ({item.hint})" if item.hint else ""
                 say(f"magpie-tui: warning: {arm}: {printable(f'{item.name}: {item.evidence}{hint}')}")
-            elif item.name == "time":
+            elif item.name == "time" and item.status != "ok":
                 say(printable(f"{arm}, one run of {2 * plan.pairs}: {item.evidence}"))
         require_no_blocker(found)
+    _say_price(plan, paths, request.output_dir)
     _say_what_cannot_tell(plan, paths)
     if not plan.can_claim:
         say(f"magpie-tui: warning: {plural(plan.pairs, 'pair')} can be indicative only; a claim needs 6")
+
+
+def _say_price(plan: ExperimentPlan, paths: Sequence[Path], output_dir: Path) -> None:
+    """Say what all runs will take, from earlier ones."""
+    from magpie_tui.configs.benchmark import load_benchmark_config
+    from magpie_tui.serving.estimate import expected_experiment
+
+    a, b = (load_benchmark_config(path) for path in paths)
+    price = expected_experiment(a, b, plan.pairs, output_dir, probes=2 if plan.twins else 0)
+    if price is not None:
+        say(printable(f"takes about {price.text}"))
 
 
 def _say_what_cannot_tell(plan: ExperimentPlan, paths: Sequence[Path]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError
@@ -51,10 +51,14 @@ def review(
     output_dir: Path = Path("results"),
     environment: Mapping[str, str] | None = None,
     machine: Machine | None = None,
+    on_item: Callable[[ReviewItem], None] = lambda _item: None,
 ) -> Review:
     """Review a config of any kind; of a benchmark also what its engine, model and host say.
 
-    Arguments and errors as for ``configs.review.review_config``.
+    Further arguments and errors as for ``configs.review.review_config``.
+
+    Args:
+        on_item: Told each point of a benchmark as soon as it is decided.
     """
     base = review_config(
         path,
@@ -71,8 +75,11 @@ def review(
     environ = environment_of(environment)
     config = load_benchmark_config(path, environment=environ)
     run_mode = (overrides.run_mode if overrides else None) or config.run_mode
-    items = tuple(_items(base, config, run_mode, base.machine, environ, output_dir))
-    return Review(base.path, base.kind, base.problems, items, base.machine)
+    items = []
+    for item in _items(base, config, run_mode, base.machine, environ, output_dir):
+        items.append(item)
+        on_item(item)
+    return Review(base.path, base.kind, base.problems, tuple(items), base.machine)
 
 
 def require_no_blocker(found: Review) -> None:

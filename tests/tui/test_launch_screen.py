@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import click
 import pytest
 from textual.pilot import Pilot
 
-from magpie_tui.basics.options import command_words
+from magpie_tui.basics.options import Values, command_words
 from magpie_tui.cli.group import GLOBAL_PANEL
 from magpie_tui.cli.main import build
 from magpie_tui.cli.option_specs import click_parameter
@@ -24,6 +25,7 @@ from magpie_tui.tui.screens.launch import LaunchScreen
 from magpie_tui.tui.screens.launch_checks import (
     ENGINES,
     LaunchMode,
+    Point,
     Readiness,
     duration_text,
     find_obstacles,
@@ -31,6 +33,7 @@ from magpie_tui.tui.screens.launch_checks import (
     last_duration,
 )
 from magpie_tui.tui.widgets.option_form import ChoiceField, CommandPreview
+from tests.serving.fake_engine import make_environment, write_config
 from tests.tui.config_world import BENCHMARK, KERNEL, PAIR, WRONG, open_launch, write, write_configs
 from tests.tui.support import World, make_machine, make_run, screen_text, status, wait_ready, wait_until
 
@@ -56,7 +59,7 @@ def test_options_are_those_of_the_command() -> None:
 GIVEN_BY_THE_CONFIG = {"kernels", "kernel_config", "testcase", "type", "compile_cmd"}
 
 
-@pytest.mark.parametrize("mode", ["analyze", "compare", "benchmark"])
+@pytest.mark.parametrize("mode", ["analyze", "compare", "benchmark", "experiment"])
 def test_the_form_and_the_command_line_have_the_same_options(mode: LaunchMode) -> None:
     """Each option of the command is in the form of one engine, with the same flags, help, bounds and default."""
     command = build()
@@ -67,6 +70,8 @@ def test_the_form_and_the_command_line_have_the_same_options(mode: LaunchMode) -
     in_form = {spec.name: spec for engine in ENGINES for spec in form_specs(mode, engine, ())}
     if mode == "benchmark":
         assert set(in_form) < set(on_line), "what the config gives is not asked for again"
+    elif mode == "experiment":
+        assert set(in_form) == set(on_line) - {"baseline", "resume"}
     else:
         assert set(in_form) == set(on_line) - GIVEN_BY_THE_CONFIG
     for name, spec in in_form.items():
@@ -278,3 +283,79 @@ async def test_a_run_that_cannot_start_says_why(tmp_path: Path) -> None:
         assert "[is]" in screen_text(pilot)
         await pilot.press("escape")
         await wait_until(pilot, lambda: app.screen is screen and screen.blocked() == "", "the form")
+
+
+def write_served(root: Path) -> tuple[Path, Path]:
+    """Two configs of one engine below ``root``, and the report of an earlier run of theirs; returns the configs."""
+    environment = make_environment(root / "env")
+    a = write_config(root, environment, envs__NUM_PROMPTS=400).rename(root / "a.yaml")
+    b = write_config(root, environment, "--enforce-eager", envs__NUM_PROMPTS=400).rename(root / "b.yaml")
+    earlier = root / "results" / "benchmark_vllm_20261201_120000"
+    earlier.mkdir(parents=True)
+    serving = {
+        "phases_s": {"start": 231.0, "warm-up": 20.0, "measure": 433.0, "stop": 20.0},
+        "comparability": {"load.output_max": 4, "load.concurrency": 2, "load.requests": 400},
+    }
+    model = str(environment / "tiny-model")
+    report = {"success": True, "model": model, "magpie_tui": {"serving": serving}}
+    (earlier / "benchmark_report.json").write_text(json.dumps(report))
+    return a, b
+
+
+def test_points_are_told_one_by_one_and_an_experiment_has_a_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both configs are reviewed, each point is told as it is decided, and the price is that of all runs."""
+    monkeypatch.chdir(tmp_path)
+    a, b = write_served(tmp_path)
+    told: list[Point] = []
+    values: Values = {"optimized": str(b), "pairs": 8}
+    results = tmp_path / "results"
+    found = find_obstacles(a, "experiment", "builtin", values, output_dir=results, review=None, on_point=told.append)
+    assert tuple(told) == found.points
+    assert {point.arm for point in told} == {"A", "B"}
+    assert "ok" in {point.item.status for point in told if point.item.name == "framework vllm"}
+    assert found.budget == (
+        "16 x (start 3:51, warm-up 0:20, measure 7:13, stop 0:20) = 3 h 08 min; one pair, indicative: 23 min"
+    )
+    alone = find_obstacles(a, "experiment", "builtin", {}, output_dir=results, review=Review(a, "benchmark", (), ()))
+    assert alone.blockers[0].what == "optimized" and alone.budget == ""
+
+
+async def test_an_experiment_is_started_from_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_served(tmp_path)
+    items = (ReviewItem("framework vllm", "ok", "version 0.32.0"), ReviewItem("CPU governor", "unknown", "not told"))
+
+    def review(path: Path, *, on_item: Any, **_more: Any) -> Review:
+        for item in items:
+            on_item(item)
+        return Review(path, "benchmark", (), items)
+
+    monkeypatch.setattr("magpie_tui.serving.preflight.review", review)
+    asked: list[LaunchRequest] = []
+
+    def start(request: LaunchRequest) -> Run:
+        asked.append(request)
+        return make_run("20261202_141001_9999", RunState.running, request.label, kind=request.kind, minutes_ago=0)
+
+    async with World().app().run_test(size=(100, 28)) as pilot:
+        app = await wait_ready(pilot)
+        app.services = replace(app.services, run_calls=replace(app.services.run_calls, start=start))
+        screen = await open_launch(pilot, tmp_path, "a.yaml")
+        assert "ready, 1 ok, 1 unknown" in screen_text(pilot)
+        await choose(pilot, screen, "mode", "experiment")
+        assert "no config of B yet" in screen.blocked()
+        await pilot.press("down", "down", *"b.yaml")
+        await wait_until(pilot, lambda: screen.blocked() == "", "the review of both")
+        shown = screen_text(pilot)
+        assert "ready, 2 ok, 2 unknown" in shown and "B: framework vllm: version 0.32.0" in shown
+        assert "16 x (start 3:51" in screen.duration()
+        await pilot.press("ctrl+s")
+        await wait_until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        await pilot.pause()
+        assert "takes    16 x (start 3:51" in screen_text(pilot)
+        await pilot.press("down", "enter")
+        await wait_until(pilot, lambda: bool(asked), "the start")
+    assert asked[0].kind == "experiment"
+    assert asked[0].command[-5:] == ("experiment", "--baseline", "a.yaml", "--optimized", "b.yaml")

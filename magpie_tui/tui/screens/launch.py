@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.cells import set_cell_size
 from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -18,6 +19,7 @@ from textual.widgets import Static
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.options import OptionValue
+from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.runs import layout
 from magpie_tui.runs.launch import LaunchRequest
@@ -27,8 +29,10 @@ from magpie_tui.tui.screens.configs_base import shown_path
 from magpie_tui.tui.screens.launch_checks import (
     ENGINES,
     MODES_OF_KIND,
+    SERVED,
     LaunchMode,
     Obstacle,
+    Point,
     Readiness,
     duration_text,
     find_obstacles,
@@ -67,8 +71,11 @@ class LaunchScreen(PlaceScreen):
         "starts and ctrl+y copies.\n\n"
         "What the command itself would find out before it starts is looked at now: errors in the config, the engine, "
         "compilers, GPUs, disk. What blocks the run is said at the bottom, with what to do, and nothing can be started "
-        "until it is gone; r looks again. What does not block has a ? in front.\n\n"
-        "How long it takes is what the last run of the same mode from this config took, where there is one."
+        "until it is gone; r looks again. What does not block has a ? in front. A benchmark and an experiment show "
+        "each point of their review as it is decided: ok, warning, blocker or unknown, with what was seen.\n\n"
+        "An experiment compares this config (A) with another one (optimized, B) in interleaved pairs.\n\n"
+        "How long it takes is what the last run of the same mode from this config took, where there is one; of an "
+        "experiment, what earlier runs of the same models took, times its runs."
     )
 
     class Looked(Message):
@@ -79,8 +86,17 @@ class LaunchScreen(PlaceScreen):
             self.turn = turn
             self.readiness = readiness
 
+    class PointLooked(Message):
+        """A point of a served run's review is decided."""
+
+        def __init__(self, turn: int, point: Point) -> None:
+            super().__init__()
+            self.turn = turn
+            self.point = point
+
     def __init__(self, config: ConfigRow) -> None:
         super().__init__()
+        self._points: list[Point] = []
         self._config = config
         self._modes = MODES_OF_KIND[config.kind or "kernel"]
         self._readiness: Readiness | None = None
@@ -92,7 +108,7 @@ class LaunchScreen(PlaceScreen):
     def compose_content(self) -> ComposeResult:
         """Choices, form, command, what blocks it."""
         start = "compare" if "compare" in self._modes and len(self._config.kernels) > 1 else self._modes[0]
-        engines = ENGINES[:1] if start == "benchmark" else ENGINES
+        engines = ENGINES[:1] if start in SERVED else ENGINES
         for label, words, word in (("mode", self._modes, start), ("engine", engines, ENGINES[0])):
             with Horizontal(classes="choice", id=f"{label}-row"):
                 yield Static(label, markup=False)
@@ -140,7 +156,7 @@ class LaunchScreen(PlaceScreen):
 
     def _command(self) -> tuple[str, ...]:
         engine = () if self.engine == ENGINES[0] else ("--engine", self.engine)
-        flag = "--benchmark-config" if self.mode == "benchmark" else "--kernel-config"
+        flag = {"benchmark": "--benchmark-config", "experiment": "--baseline"}.get(self.mode, "--kernel-config")
         return ("magpie-tui", *engine, self.mode, flag, shown_path(self._config.path))
 
     def _values(self) -> dict[str, OptionValue]:
@@ -198,11 +214,23 @@ class LaunchScreen(PlaceScreen):
     def _look(self) -> None:
         self._readiness = None
         self._turn += 1
+        self._points = []
         turn, path, mode, engine = self._turn, self._config.path, self.mode, self.engine
         values, output_dir = self._values(), self._output_dir()
 
+        def told(point: Point) -> None:
+            self.post_message(self.PointLooked(turn, point))
+
         def work() -> None:
-            readiness = find_obstacles(path, mode, engine, values, output_dir=output_dir, review=self._review)
+            readiness = find_obstacles(
+                path,
+                mode,
+                engine,
+                values,
+                output_dir=output_dir,
+                review=self._review,
+                on_point=told,
+            )
             self.post_message(self.Looked(turn, readiness))
 
         self.run_worker(work, thread=True, exclusive=True, group="look", exit_on_error=False, name="check the run")
@@ -212,6 +240,12 @@ class LaunchScreen(PlaceScreen):
     def _take(self, message: Looked) -> None:
         if message.turn == self._turn:
             self._readiness = message.readiness
+            self._show()
+
+    @on(PointLooked)
+    def _take_point(self, message: PointLooked) -> None:
+        if message.turn == self._turn:
+            self._points.append(message.point)
             self._show()
 
     def blocked(self) -> str:
@@ -232,7 +266,7 @@ class LaunchScreen(PlaceScreen):
     def duration(self) -> str:
         """How long it may take, as far as that is known."""
         last = last_duration(self.magpie.runs or (), self.mode, self._config.path)
-        if last is not None:
+        if last is not None and self.mode != "experiment":
             run, seconds = last
             return f"about {duration_text(seconds)}, as the last time ({run.id})"
         return "" if self._readiness is None else self._readiness.budget
@@ -251,16 +285,32 @@ class LaunchScreen(PlaceScreen):
     def _verdict(self) -> tuple[str, list[Content]]:
         wrong = [] if self.form is None else list(self.form.read()[1].values())
         if wrong:
-            return "blocked", self._lines([Obstacle("form", text) for text in wrong])
+            return "blocked", self._cut(self._lines([Obstacle("form", text) for text in wrong]))
         if self._starting:
             return "starting", []
         if self._readiness is None:
+            if self._points:
+                return f"checking, {counts_text(self._points)}", self._cut(self._point_lines(self._points[::-1]))
             return "checking", [Content.assemble(("the config, the engine and this machine", "$quiet"))]
-        blockers = self._readiness.blockers
-        if blockers:
-            return f"blocked by {plural(len(blockers), 'thing')}", self._lines(self._readiness.obstacles)
+        readiness = self._readiness
+        counts = f", {counts_text(readiness.points)}" if readiness.points else ""
+        calm = self._point_lines([point for point in readiness.points if point.item.status in ("unknown", "ok")])
+        if readiness.blockers:
+            title = f"blocked by {plural(len(readiness.blockers), 'thing')}{counts}"
+            return title, self._cut([*self._lines(readiness.obstacles), *calm])
         free = Content.assemble(("nothing is in the way: S starts it", "$success"))
-        return "ready", [free, *self._lines(self._readiness.obstacles)]
+        return f"ready{counts}", [free, *self._cut([*self._lines(readiness.obstacles), *calm])]
+
+    def _point_lines(self, points: Sequence[Point]) -> list[Content]:
+        """One line a point, its status in front."""
+        width = max(30, self.app.size.width - 12)
+        return [
+            Content.assemble(
+                (f"{point.item.status:<9}", _STYLES[point.item.status]),
+                set_cell_size(shorten_middle(printable(point.text), width), width).rstrip(),
+            )
+            for point in sorted(points, key=lambda point: point.item.status == "ok")
+        ]
 
     def _lines(self, obstacles: Sequence[Obstacle]) -> list[Content]:
         width = max(30, self.app.size.width - 3)
@@ -274,8 +324,12 @@ class LaunchScreen(PlaceScreen):
                 lines += [
                     Content.assemble((f"  {line}", "$quiet")) for line in textwrap.wrap(printable(item.hint), width)
                 ]
+        return lines
+
+    def _cut(self, lines: list[Content]) -> list[Content]:
+        """Leave out what there is no room for, and say so."""
         limit = MOST_LINES if self.app.size.height >= 28 else MOST_LINES - 2
-        limit += MOST_LINES - 2 if self.mode == "benchmark" else 0  # it has few options, so that there is room
+        limit += MOST_LINES - 2 if self.mode in SERVED else 0  # the form scrolls, and there is much to see
         if len(lines) > limit:
             more = len(lines) - limit + 1
             lines = [
@@ -296,7 +350,9 @@ class LaunchScreen(PlaceScreen):
             return None
         if action == "start":
             return self.blocked() or None
-        if action == "show_obstacles" and (self._readiness is None or not self._readiness.obstacles):
+        if action == "show_obstacles" and (
+            self._readiness is None or not (self._readiness.obstacles or self._readiness.points)
+        ):
             return "nothing is in the way" if self._readiness is not None else "it is being checked"
         return None
 
@@ -325,6 +381,13 @@ class LaunchScreen(PlaceScreen):
             lines += textwrap.wrap(f"{word:<8}  {printable(item.text)}", width, subsequent_indent=" " * 10)
             lines += textwrap.wrap(printable(item.hint), width, initial_indent=" " * 10, subsequent_indent=" " * 10)
             lines.append("")
+        for point in self._readiness.points:
+            if point.item.status in ("ok", "unknown"):
+                words = f"{point.item.status:<8}  {printable(point.text)}"
+                lines += textwrap.wrap(words, width, subsequent_indent=" " * 10)
+                hint = printable(point.item.hint or "")
+                lines += textwrap.wrap(hint, width, initial_indent=" " * 10, subsequent_indent=" " * 10)
+        lines.append("")
         self.app.push_screen(TextDialog("Before it starts", lines[:-1]))
 
     def action_start(self) -> None:
@@ -385,6 +448,19 @@ class LaunchScreen(PlaceScreen):
                 app.call_from_thread(started, run)
 
         app.run_worker(work, thread=True, group="act", exit_on_error=False, name=f"start {request.label}")
+
+
+_STYLES = {"ok": "$success", "warning": "$warning", "blocker": "$error", "unknown": "$quiet"}
+
+
+def counts_text(points: Sequence[Point]) -> str:
+    """``14 ok, 2 warnings, 3 unknown``."""
+    words = []
+    for status in ("ok", "warning", "blocker", "unknown"):
+        count = sum(point.item.status == status for point in points)
+        if count:
+            words.append(plural(count, status) if status in ("warning", "blocker") else f"{count} {status}")
+    return ", ".join(words)
 
 
 def own_program() -> tuple[str, ...]:

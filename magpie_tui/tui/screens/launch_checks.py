@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,12 +12,17 @@ from magpie_tui.basics.options import OptionSpec, OptionValue, Values
 from magpie_tui.basics.text import plural, printable
 
 if TYPE_CHECKING:
-    from magpie_tui.configs.review import Review
+    from magpie_tui.configs.review import Review, ReviewItem
     from magpie_tui.kernels.options import Request
     from magpie_tui.runs.model import Run
 
-LaunchMode = Literal["analyze", "compare", "benchmark"]
-MODES_OF_KIND: dict[str, tuple[LaunchMode, ...]] = {"kernel": ("analyze", "compare"), "benchmark": ("benchmark",)}
+LaunchMode = Literal["analyze", "compare", "benchmark", "experiment"]
+MODES_OF_KIND: dict[str, tuple[LaunchMode, ...]] = {
+    "kernel": ("analyze", "compare"),
+    "benchmark": ("benchmark", "experiment"),
+}
+SERVED: tuple[LaunchMode, ...] = ("benchmark", "experiment")
+"""Modes that start a server: they have a review of their own, and the built-in engine only."""
 ENGINES = ("builtin", "magpie")
 MOST_PROBLEMS = 5
 MOST_CHOICE_CELLS = 48
@@ -52,15 +57,35 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the review of a served run.
+
+    Attributes:
+        arm: ``A`` or ``B`` of an experiment; empty for a single run.
+    """
+
+    arm: str
+    item: ReviewItem
+
+    @property
+    def text(self) -> str:
+        """One line without the hint."""
+        return f"{self.arm + ': ' if self.arm else ''}{self.item.name}: {self.item.evidence}"
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
     """All that was found, and how long it may take.
 
     Attributes:
-        budget: How long at most the timing takes by the protocol, as words; empty when it is not timed here.
+        budget: How long at most the timing takes by the protocol, or a served run by earlier ones, as words; empty when
+            it is not timed here, or not known.
+        points: Every point of a served run's review.
     """
 
     obstacles: tuple[Obstacle, ...] = ()
     budget: str = ""
+    points: tuple[Point, ...] = ()
 
     @property
     def blockers(self) -> tuple[Obstacle, ...]:
@@ -76,10 +101,13 @@ def form_specs(mode: LaunchMode, engine: str, kernel_ids: Sequence[str]) -> tupl
     from dataclasses import replace
 
     from magpie_tui.kernels.options import ANALYZE_OPTIONS, COMPARE_OPTIONS
+    from magpie_tui.serving.experiment_options import EXPERIMENT_OPTIONS
     from magpie_tui.serving.options import BENCHMARK_OPTIONS
 
     if mode == "benchmark":
         return BENCHMARK_OPTIONS
+    if mode == "experiment":
+        return tuple(spec for spec in EXPERIMENT_OPTIONS if spec.name not in ("baseline", "resume"))
     left_out = _GIVEN | (_OURS if engine == "magpie" else _UPSTREAMS)
     specs = ANALYZE_OPTIONS if mode == "analyze" else COMPARE_OPTIONS
     shown = []
@@ -103,18 +131,31 @@ def can_choose(kernel_ids: Sequence[str]) -> bool:
 
 
 def find_obstacles(
-    path: Path, mode: LaunchMode, engine: str, values: Values, *, output_dir: Path, review: Review | None
+    path: Path,
+    mode: LaunchMode,
+    engine: str,
+    values: Values,
+    *,
+    output_dir: Path,
+    review: Review | None,
+    on_point: Callable[[Point], None] = lambda _point: None,
 ) -> Readiness:
     """Look at everything that the command itself looks at before it starts; blocks for some seconds.
 
     Args:
         values: Options of the form.
         review: What is known of this machine for this config; None: it is reviewed now.
+        on_point: Told each point of a served run as soon as it is decided.
     """
     from magpie_tui.configs.check import check_file
 
     found: list[Obstacle] = []
-    check = check_file(path, mode=None if mode == "benchmark" else mode)
+    if mode in SERVED:
+        from magpie_tui.tui.screens.launch_served import find_served
+
+        return find_served(path, mode, values, output_dir=output_dir, review=review, on_point=on_point)
+    kernel_mode: Literal["analyze", "compare"] = "compare" if mode == "compare" else "analyze"
+    check = check_file(path, mode=kernel_mode)
     errors = [problem for problem in check.problems if problem.severity == "error"]
     for problem in errors[:MOST_PROBLEMS]:
         found.append(Obstacle(f"line {problem.line}", problem.message, problem.hint or ""))
@@ -122,21 +163,16 @@ def find_obstacles(
         found.append(Obstacle("", f"{plural(len(errors) - MOST_PROBLEMS, 'more error')} in the config"))
     if errors:
         return Readiness(tuple(found))
-    request, extra_path = None, False
-    if mode != "benchmark":
-        request, extra_path = _of_command(path, mode, engine, values, found)
-    if mode == "benchmark":
-        time = _of_serving(path, values, output_dir, review, found)
-    else:
-        time = "" if request is None or engine == "magpie" else _budget(request)
-        _of_machine(path, mode, output_dir, review, found, has_other_paths=extra_path)
+    request, extra_path = _of_command(path, mode, engine, values, found)
+    time = "" if request is None or engine == "magpie" else _budget(request)
+    _of_machine(path, kernel_mode, output_dir, review, found, has_other_paths=extra_path)
     warnings = len(check.problems)
     if warnings:
         found.append(Obstacle("config", plural(warnings, "warning"), "its text pane lists them", blocks=False))
     return Readiness(tuple(found), time)
 
 
-def _of_error(what: str, error: MagpieTuiError) -> Obstacle:
+def of_error(what: str, error: MagpieTuiError) -> Obstacle:
     return Obstacle(what, error.message, error.hint or "")
 
 
@@ -151,7 +187,7 @@ def _of_command(
         request = (compare_request if mode == "compare" else analyze_request)(given)
     except MagpieTuiError as error:
         named = error.key is not None and error.message.startswith(error.key)
-        found.append(_of_error("" if named else "options", error))
+        found.append(of_error("" if named else "options", error))
         return None, False
     if engine == "magpie":
         from magpie_tui.runs.upstream import find_upstream
@@ -159,7 +195,7 @@ def _of_command(
         try:
             find_upstream(with_version=False)
         except MagpieTuiError as error:
-            found.append(_of_error("engine", error))
+            found.append(of_error("engine", error))
         return request, False
     return request, _of_kernels(request, found)
 
@@ -184,7 +220,7 @@ def _of_kernels(request: Request, found: list[Obstacle]) -> bool:
             profiled=request.settings.timed,
         )
     except MagpieTuiError as error:
-        found.append(_of_error("kernels", error))
+        found.append(of_error("kernels", error))
         return False
     for index, lack in preflight.lacks.items():
         found.append(Obstacle(config.kernels[index].id, lack.reason, lack.hint or "", blocks=False))
@@ -193,7 +229,7 @@ def _of_kernels(request: Request, found: list[Obstacle]) -> bool:
 
 def _of_machine(
     path: Path,
-    mode: LaunchMode,
+    mode: Literal["analyze", "compare"],
     output_dir: Path,
     review: Review | None,
     found: list[Obstacle],
@@ -203,9 +239,9 @@ def _of_machine(
     from magpie_tui.configs.review import review_config
 
     try:
-        reviewed = review or review_config(path, mode=None if mode == "benchmark" else mode, output_dir=output_dir)
+        reviewed = review or review_config(path, mode=mode, output_dir=output_dir)
     except MagpieTuiError as error:
-        found.append(_of_error("review", error))
+        found.append(of_error("review", error))
         return
     said = {item.reason for item in found}
     for item in reviewed.blockers:
@@ -214,24 +250,6 @@ def _of_machine(
         # Compilers that are installed but not on PATH are found by our engine.
         helped = has_other_paths and item.name.startswith("compiler ")
         found.append(Obstacle(item.name, item.evidence, item.hint or "", blocks=not helped))
-
-
-def _of_serving(path: Path, values: Values, output_dir: Path, review: Review | None, found: list[Obstacle]) -> str:
-    """What the command says of engine, model and host; return how long it takes, as far as that is known."""
-    from magpie_tui.configs.effective import Overrides
-    from magpie_tui.serving.preflight import review as review_benchmark
-
-    run_mode = values.get("run_mode")
-    overrides = Overrides(run_mode=None if run_mode is None else str(run_mode))
-    try:
-        reviewed = review or review_benchmark(path, overrides=overrides, output_dir=output_dir)
-    except MagpieTuiError as error:
-        found.append(_of_error("review", error))
-        return ""
-    for item in reviewed.items:
-        if item.status == "blocker" or (item.status == "warning" and item.name != "config"):
-            found.append(Obstacle(item.name, item.evidence, item.hint or "", blocks=item.status == "blocker"))
-    return next((item.evidence for item in reviewed.items if item.name == "time" and item.status == "ok"), "")
 
 
 def _budget(request: Request) -> str:
