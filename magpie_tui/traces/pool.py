@@ -103,7 +103,7 @@ class ProcessService:
         try:
             os.ftruncate(descriptor, size)
             self._memory = mmap.mmap(descriptor, size)
-            self._readers = start_readers(self._count, self._memory, descriptor)
+            start_readers(self._readers, self._count, self._memory, descriptor)
         except OSError as error:
             raise MachineError(f"cannot start reader processes: {error.strerror or error}") from error
         finally:

@@ -24,6 +24,7 @@ SLOT_BYTES = 8 << 20
 _PIPE_BYTES = 1 << 20
 """An answer fits: its reader goes on with the next chunk before the answer is fetched."""
 _TRAILING = b", \t\r\n"
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class _Process(Protocol):
@@ -101,27 +102,20 @@ def fits(data: bytes) -> bool:
     return len(data) + 2 <= SLOT_BYTES
 
 
-def start_readers(count: int, memory: mmap.mmap, descriptor: int) -> list[Reader]:
-    """Start ``count`` processes over the shared memory behind ``descriptor``.
+def start_readers(readers: list[Reader], count: int, memory: mmap.mmap, descriptor: int) -> None:
+    """Start ``count`` processes over the shared memory behind ``descriptor`` and append them to ``readers``.
 
     They are copies of this process where it has no other thread, which costs next to nothing; else new interpreters.
 
     Raises:
-        MachineError: They cannot be started.
+        OSError: One of them cannot be started.
     """
-    readers: list[Reader] = []
     alone = _is_alone()
-    try:
-        for number in range(1, count + 1):
-            if alone:
-                readers.append(_copied(number, memory, readers))
-            else:
-                readers.append(_started(number, memory, descriptor))
-    except OSError as error:
-        for reader in readers:
-            reader.close()
-        raise MachineError(f"cannot start reader processes: {error.strerror or error}") from error
-    return readers
+    for number in range(1, count + 1):
+        if alone:
+            _copy(number, memory, readers)
+        else:
+            readers.append(_started(number, memory, descriptor))
 
 
 def import_numpy_alone() -> None:
@@ -178,17 +172,22 @@ class _Copy:
         return self._status
 
 
-def _copied(number: int, memory: mmap.mmap, others: Sequence[Reader]) -> Reader:
+def _copy(number: int, memory: mmap.mmap, readers: list[Reader]) -> None:
     requests, to_requests = os.pipe()
     from_replies, replies = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        # An end of a pipe that stays open here would keep another reader from noticing that its starter is gone.
-        ours = [to_requests, from_replies, *(number for other in others for number in other.descriptors)]
-        _serve_as_copy(memory, requests, replies, ours)
-    os.close(requests)
-    os.close(replies)
-    return Reader(number, memory, _Copy(pid), os.fdopen(to_requests, "wb"), os.fdopen(from_replies, "rb"))
+    # What a signal raises while Python's own hooks of a fork run would be lost; held back, it comes at the end.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            # An end of a pipe that stays open here would keep another reader from noticing that its starter is gone.
+            ours = [to_requests, from_replies, *(number for other in readers for number in other.descriptors)]
+            _serve_as_copy(memory, requests, replies, ours)
+        os.close(requests)
+        os.close(replies)
+        readers.append(Reader(number, memory, _Copy(pid), os.fdopen(to_requests, "wb"), os.fdopen(from_replies, "rb")))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve_as_copy(memory: mmap.mmap, requests: int, replies: int, foreign: Sequence[int]) -> NoReturn:
@@ -198,8 +197,9 @@ def _serve_as_copy(memory: mmap.mmap, requests: int, replies: int, foreign: Sequ
         gc.disable()
         # An interrupt from the terminal is for the starter, which then ends its readers.
         os.setsid()
-        for signal_number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        for signal_number in _ENDING:
             signal.signal(signal_number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         for descriptor in foreign:
             os.close(descriptor)
         with contextlib.suppress(BrokenPipeError):
