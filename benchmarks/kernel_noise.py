@@ -7,6 +7,8 @@ putting back, and go through the real stopping rule and verdict code; and some r
     python -m benchmarks.kernel_noise                          on the GPU if there is one, else on the CPU
     python -m benchmarks.kernel_noise --record FILE --live 0   record (and judge what was recorded), nothing live
     python -m benchmarks.kernel_noise --from FILE --live 8     judge recorded replicates, then 8 live comparisons
+    python -m benchmarks.kernel_noise --from FILE --record FILE --live 0      go on recording where it was left
+    python -m benchmarks.kernel_noise --comparisons 0          live comparisons only
     python -m benchmarks.kernel_noise --replicates 12 --comparisons 50 --live 0 --minutes 2      a first look
 
 Exit status 1: more than 5 % wrong claims, or the slow-down is found in less than 95 %.
@@ -142,9 +144,8 @@ def _candidates(kernels: NoiseKernels, harness: Harness, directory: Path, thread
     return tuple(made)
 
 
-def record(setup: Setup, *, replicates: int, limit_s: float) -> Measurement:
-    """Run replicates of all arms, the A/A control included, until there are enough or the time is over."""
-    measurement = Measurement()
+def record(setup: Setup, measurement: Measurement, *, replicates: int, limit_s: float) -> None:
+    """Add replicates of all arms, the A/A control included, until there are enough or the time is over."""
     started = time.monotonic()
     rng = random.Random()
     while (done := len(measurement.medians(SLOW, phase="choose"))) < replicates:
@@ -153,7 +154,6 @@ def record(setup: Setup, *, replicates: int, limit_s: float) -> Measurement:
         setup.schedule(rng).run(setup.candidates, measurement, count=min(5, replicates - done))
         if measurement.failed or measurement.untimed:
             raise SystemExit(f"a kernel could not be timed: {measurement.failed} {measurement.untimed}")
-    return measurement
 
 
 def _groups(measurement: Measurement) -> dict[int, dict[tuple[int, bool], Replicate]]:
@@ -248,7 +248,9 @@ def print_replicates(measurement: Measurement, settings: TimingSettings) -> None
         )
     titles = ("arm", "processes", "median (us)", "sd of medians", "baseline/arm", "low", "high")
     print(format_table([Column(title, "left" if not index else "right") for index, title in enumerate(titles)], rows))
-    print(f"Method: {method_of(measurement)}; margin at least {settings.stamps_margin:.1%} or {settings.margin:.0%}.\n")
+    method = method_of(measurement)
+    margin = settings.stamps_margin if method == "device_stamps" else settings.margin
+    print(f"Method: {method}; margin at least {margin:.1%}.\n")
 
 
 def print_drawn(words: Counter[str], title: str, *, right: Sequence[str], comparisons: int) -> float:
@@ -278,30 +280,36 @@ def _settings(budget_s: float | None) -> TimingSettings:
 
 def _recorded(arguments: argparse.Namespace, settings: TimingSettings) -> tuple[Measurement, str, float, bool]:
     """Return the measurement, where it was made, the seconds of one block, and whether that was a GPU."""
+    measurement, head = Measurement(), {"where": "", "block_s": 0.0, "on_gpu": False}
     if arguments.source is not None:
         lines = arguments.source.read_text().splitlines()
         head = json.loads(lines[0])
-        rows = [json.loads(line) for line in lines[1:]]
-        return measurement_of_rows(rows), str(head["where"]), float(head["block_s"]), bool(head["on_gpu"])
-    with set_up(settings) as setup:
-        measurement = record(setup, replicates=arguments.replicates, limit_s=60 * arguments.minutes)
-        where = (
-            f"{setup.device}, {platform.node()}, {platform.machine()}, {os.cpu_count()} CPUs, torch "
-            f"{setup.candidates[0].loaded.get('torch')}"
-        )
-        on_gpu = setup.on_gpu
-    block_s = measurement.elapsed_s / max(1, len(measurement.replicates))
+        measurement = measurement_of_rows([json.loads(line) for line in lines[1:]])
+    if arguments.source is None or arguments.record is not None:
+        before = len(measurement.replicates)
+        with set_up(settings) as setup:
+            where = (
+                f"{setup.device}, {platform.node()}, {platform.machine()}, {os.cpu_count()} CPUs, torch "
+                f"{setup.candidates[0].harness.torch_version}"
+            )
+            if before and where != head["where"]:
+                raise SystemExit(f"recorded on {head['where']}, and this is {where}")
+            record(setup, measurement, replicates=arguments.replicates, limit_s=60 * arguments.minutes)
+            new = len(measurement.replicates) - before
+            block_s = measurement.elapsed_s / new if new else float(str(head["block_s"]))
+            head = {"where": where, "block_s": block_s, "on_gpu": setup.on_gpu}
     if arguments.record is not None:
-        head = {"where": where, "block_s": block_s, "on_gpu": on_gpu}
         rows = [head, *sample_rows(measurement, NAMES)]
         write_text(arguments.record, "".join(dumps(row, indent=None) + "\n" for row in rows))
-    return measurement, where, block_s, on_gpu
+    return measurement, str(head["where"]), float(str(head["block_s"])), bool(head["on_gpu"])
 
 
 def judge_recorded(arguments: argparse.Namespace, settings: TimingSettings) -> list[str]:
     """Judge comparisons drawn from recorded replicates; returns what did not hold."""
     measurement, where, block_s, on_gpu = _recorded(arguments, settings)
     complete = len(_groups(measurement))
+    if complete < 2:
+        return [f"{complete} complete replicates were recorded: too few to draw from"]
     budget_s = settings.arm_budget_s(on_gpu=on_gpu)
     most = max(settings.fewest_replicates, min(complete // 2, int(budget_s / max(block_s, 1e-9))))
     print(f"Where: {where}. {complete} complete replicates, {block_s:.2f} s a block.")
@@ -346,7 +354,7 @@ def main() -> int:
     """Record, judge, run live; returns the exit status."""
     arguments = parse_arguments()
     settings = _settings(arguments.budget)
-    problems = judge_recorded(arguments, settings)
+    problems = judge_recorded(arguments, settings) if arguments.comparisons else []
     if arguments.live:
         problems += judge_live(arguments.live, settings)
     for problem in problems:
