@@ -122,8 +122,8 @@ def _serve(arguments: list[str]) -> None:
             if fault == "disk-full":
                 return _full(Path(place))
             if fault != "nothing":
-                target = Path(place) / "rank0.1700000000.pt.trace.json.gz"
-                shutil.copy(TRACE, target)
+                for rank in range(40 if fault == "many" else 1):
+                    shutil.copy(TRACE, Path(place) / f"rank{rank}.1700000000.pt.trace.json.gz")
         return plain(server, method, path)
 
     def _full(directory: Path) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -310,6 +311,8 @@ def test_traces_that_are_not_written(tmp_path: Path, environment: Path, family: 
         ("warm-up", "--tpot-ms 400", {"load__warmup_requests": 2}),
         ("measure", "--tpot-ms 400 --orphans 2", {}),
         ("profile", "--trace-fault hang", {"profiler__torch_profiler__enabled": True}),
+        ("stop", "--ignore-sigterm --orphans 2", {}),
+        ("analyse", "--trace-fault many", {"profiler__torch_profiler__enabled": True}),
     ],
 )
 def test_interrupted_twice(
@@ -341,3 +344,25 @@ def test_interrupted_twice(
     assert "Traceback" not in output
     assert family.describe() == []
     assert read_ports((port_of(config),))[0].free
+
+
+def test_interrupted_twice_before_it_starts(tmp_path: Path, environment: Path, family: Family) -> None:
+    """Ctrl-C twice while the review waits for a hub that does not answer: nothing was started, nothing is left."""
+    config = write_config(tmp_path, environment, model="org/model")
+    command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", "results"]
+    with socket.create_server(("127.0.0.1", 0)) as hub:
+        hub.settimeout(60)
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+        environ["HF_ENDPOINT"] = f"http://127.0.0.1:{hub.getsockname()[1]}"
+        with subprocess.Popen(
+            command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            asked, _ = hub.accept()
+            with asked:
+                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGINT)
+                output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert not list(tmp_path.glob("results/benchmark_*"))
+    assert family.describe() == []
