@@ -379,6 +379,15 @@ async def test_what_stands_below_follows_a_filter_that_is_typed(tmp_path: Path) 
         assert "pair.yaml" in command
 
 
+async def test_detail_of_a_wide_screen_lies_beside_the_list_and_below_its_rule(tmp_path: Path) -> None:
+    async with World().app().run_test(size=(200, 28)) as pilot:
+        await wait_ready(pilot)
+        screen = await open_configs(pilot, write_configs(tmp_path))
+        rule, about = (screen.query_one(name).region for name in ("#config-rule", "#config-about"))
+        assert rule.x == about.x > screen.table.region.right - 1 and rule.width == about.width > 60
+        assert (rule.height, about.y) == (1, rule.bottom)
+
+
 async def test_ten_thousand_files_are_listed_at_once_and_checked_behind(tmp_path: Path) -> None:
     for index in range(400):
         write(tmp_path / f"d{index % 20:02d}" / f"c{index:05d}.yaml", KERNEL.replace("k.py", "../k.py"))
