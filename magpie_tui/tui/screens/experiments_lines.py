@@ -36,7 +36,7 @@ _STATES = {
     "not_applicable": "-",
 }
 _NARROW = 100
-_RUN_LINES = 5
+_RUN_LINES = 6
 
 
 def headline(reading: ExperimentReading) -> tuple[str, str]:

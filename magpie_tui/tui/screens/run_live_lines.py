@@ -13,8 +13,8 @@ from magpie_tui.serving.model import Phase
 
 LEVELS = " .:-=+*#"
 """Heights of a line of figures; plain characters are one cell wide in every terminal."""
-_FIGURES = 12
-"""Cells left for the figure behind a line of figures."""
+_FIGURES = 36
+"""Cells left for the figures behind a line of figures."""
 
 Line = tuple[str, str, str]
 """Label, text, style."""
@@ -32,6 +32,9 @@ def live_lines(live: LiveView, width: int, count: int, *, now_s: float | None = 
     rates = rate_line(live, width)
     if rates:
         lines.append(("tok/s", rates, ""))
+    waits = ttft_line(live, width)
+    if waits:
+        lines.append(("TTFT", waits, ""))
     flags = flag_line(live)
     if flags:
         lines.append(("flags", flags, "$warning"))
@@ -67,15 +70,30 @@ def load_line(live: LiveView) -> str:
 
 
 def rate_line(live: LiveView, width: int) -> str:
-    """Throughput over time, the newest figure, and the TTFT since the sample before; empty before there is any."""
-    samples = live.measured() or tuple(sample for sample in live.samples if sample.phase == Phase.warm_up.value)
+    """Throughput over time and the newest figure; empty before there is any."""
+    samples = _shown_samples(live)
     known = [sample.tokens_per_s for sample in samples if sample.tokens_per_s is not None]
     if not known:
         return ""
-    ttft = next((sample.ttft_ms for sample in reversed(samples) if sample.ttft_ms is not None), None)
-    text = f"{known[-1]:,.0f}" + (f"   TTFT {ttft:,.1f} ms" if ttft is not None else "") + "   so far"
-    room = max(8, min(48, width - len(text) - _FIGURES))
-    return f"{sparkline(rates_of(samples), room)}   {text}"
+    return f"{sparkline(rates_of(samples), _room(width))}   {known[-1]:,.0f}   so far"
+
+
+def ttft_line(live: LiveView, width: int) -> str:
+    """TTFT over time, of the requests that got their first token since the sample before; empty before there is any."""
+    known = [sample.ttft_ms for sample in _shown_samples(live) if sample.ttft_ms is not None]
+    if not known:
+        return ""
+    return f"{sparkline(known, _room(width))}   {known[-1]:,.1f} ms, highest {max(known):,.1f}   so far"
+
+
+def _shown_samples(live: LiveView) -> tuple[LiveSample, ...]:
+    """Samples of the measured part, or of the warm-up before there are any."""
+    return live.measured() or tuple(sample for sample in live.samples if sample.phase == Phase.warm_up.value)
+
+
+def _room(width: int) -> int:
+    """Cells of a line of figures; the same for all, so that they stand under each other."""
+    return max(8, min(48, width - _FIGURES))
 
 
 def rates_of(samples: Sequence[LiveSample]) -> list[float]:

@@ -27,7 +27,7 @@ STREAMS = ("stdout", "stderr", "events")
 DETAILS = "details"
 SERVER = "server"
 """The log of the server that a benchmark started, in its workspace."""
-LIVE_LINES = 6
+LIVE_LINES = 7
 
 
 class RunSummary(TextLines, can_focus=False):
