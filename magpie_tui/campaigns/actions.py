@@ -9,6 +9,7 @@ from magpie_tui.campaigns.inputs import changed, inputs_of
 from magpie_tui.campaigns.model import Action, Campaign, Link
 from magpie_tui.campaigns.steps import CANDIDATE_DIRECTORY, Step
 from magpie_tui.configs.gaps import has_gaps
+from magpie_tui.serving.experiment_options import METRICS
 
 PROGRAM = "magpie-tui"
 
@@ -110,7 +111,9 @@ def _judge(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
     baseline, optimized = campaign.files.get("baseline"), campaign.files.get("optimized")
     if baseline is None or optimized is None:
         return _set(campaign, "--optimized FILE", "name the clean config that loads the winner")
-    command = (PROGRAM, "experiment", "-a", str(baseline), "-b", str(optimized))
+    command: tuple[str, ...] = (PROGRAM, "experiment", "-a", str(baseline), "-b", str(optimized))
+    if campaign.goal is not None and campaign.goal.metric in METRICS:
+        command = (*command, "--metric", campaign.goal.metric)
     return Action((*command, "--output-dir", _directory(campaign, step)), "repeat both in pairs and judge")
 
 

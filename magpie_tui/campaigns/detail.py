@@ -10,6 +10,8 @@ from pathlib import Path
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.text import plural
 from magpie_tui.campaigns.caches_aside import read_moved, still_aside
+from magpie_tui.campaigns.difference import config_sources
+from magpie_tui.campaigns.goal import goal_judged
 from magpie_tui.campaigns.inputs import changed
 from magpie_tui.campaigns.model import Campaign, Goal, StepState, StepView
 from magpie_tui.campaigns.side_by_side import side_by_side
@@ -38,6 +40,7 @@ class StepDetail:
         worth: What the whole would gain at best, and where that is from.
         source: Files of the kernel.
         test: The command that guards it.
+        goal: Of the last step: whether the goal was reached.
         command: Words of the command that does it.
         who: ``a person`` or ``magpie-tui``; empty where nothing is to be done.
         more: Commands that do more with its result, each with a word for it.
@@ -51,6 +54,7 @@ class StepDetail:
     source: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     next: str = ""
+    goal: str = ""
     command: tuple[str, ...] = ()
     who: str = ""
     more: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -73,6 +77,7 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
         source=source,
         test=test,
         next=text,
+        goal=goal_judged(campaign) if view.key == "judge" else "",
         command=command,
         who=who,
         more=_more(campaign, view),
@@ -172,6 +177,8 @@ def _worth(campaign: Campaign) -> str:
     told = [*_listed(decision, _WORTH_KEYS), *_needed(campaign.goal, decision.get("share_pct"))]
     if told:
         return "; ".join(told)
+    if decision:
+        return "not known: no ceiling of this kernel is known, so nobody knows what the whole would gain"
     if campaign.step("stages").skipped is not None:
         return "not known: without stages and roofline (3) nobody knows what the whole would gain"
     return "not known before a kernel is chosen (4)"
@@ -206,7 +213,9 @@ def _kernel_files(campaign: Campaign) -> tuple[tuple[str, ...], tuple[str, ...]]
     try:
         entry = _first_kernel(path)
     except MagpieTuiError as error:
-        return (f"the config cannot be read: {error}",), ()
+        # Sources are named also while gaps of the config are to be filled in.
+        sources = tuple(map(str, config_sources(path)))
+        return (sources, ()) if sources else ((f"the config cannot be read: {error.message.splitlines()[0]}",), ())
     if entry is None:
         return (), ()
     return entry

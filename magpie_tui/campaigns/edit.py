@@ -22,6 +22,7 @@ from magpie_tui.campaigns.steps import BY_KEY, STEPS, TEMPLATES, Step, step_of
 from magpie_tui.workspaces.browse import summarize
 
 FILES = ("baseline", "profiled", "optimized", "analyze", "compare")
+_KERNEL_FILES = ("analyze", "compare")
 INTEGRATIONS = ("environment", "patch", "wheel", "image", "config", "none")
 _SMOKE = {"hip": "simple_hip_test", "cpp": "cpp_vector_add"}
 _SMOKE_FILES = {"hip": ("vector_add.hip", "analyze_default.yaml"), "cpp": ("vector_add.cpp", "analyze.yaml")}
@@ -68,7 +69,7 @@ def new_campaign(
         hip: For the smoke template: use the HIP program instead of the C++ one.
 
     Raises:
-        UserInputError: There is one already, or no such template.
+        UserInputError: There is one already, no such template, or a file that is no config.
         MachineError: It cannot be written.
     """
     root = directory.absolute()
@@ -77,6 +78,8 @@ def new_campaign(
     taken = UserInputError("a campaign is here already", path=root / FILE_NAME, hint="choose another directory")
     if (root / FILE_NAME).exists():
         raise taken
+    for file, path in (files or {}).items():
+        require_config(path, "kernel" if file in _KERNEL_FILES else "benchmark")
     create_directory(root)
     skipped = {key: StepRecord(skipped=f"not part of the template {template}") for key in TEMPLATES[template][1]}
     campaign = Campaign(
@@ -126,25 +129,50 @@ def _examples() -> Path:
     raise UserInputError("the examples are not there", path=package / "data" / "examples", hint="install again")
 
 
+def require_config(path: Path, kind: str) -> None:
+    """Refuse a file that is something else than a config of this kind; gaps and errors in it may still be mended.
+
+    Args:
+        kind: ``kernel`` or ``benchmark``.
+
+    Raises:
+        UserInputError: The file cannot be read, or is something else.
+    """
+    from magpie_tui.configs.check import detect_kind
+    from magpie_tui.configs.syntax import load_document
+
+    document = load_document(path)
+    empty = document.root is None and not document.problems
+    if not empty and detect_kind(document) != kind:
+        raise UserInputError(
+            f"this is no {kind} config",
+            path=path,
+            hint=f"magpie-tui config check --kind {kind} FILE says why",
+        )
+
+
 def set_file(campaign: Campaign, name: str, path: Path) -> Campaign:
     """Name the config of a step.
 
     Raises:
-        UserInputError: The file is not there.
+        UserInputError: The file is not there, or no config of the kind that the step takes.
     """
-    if not path.is_file():
-        raise UserInputError("no such config", path=path)
+    require_config(path, "kernel" if name in _KERNEL_FILES else "benchmark")
     return change_campaign(campaign.directory, lambda now: replace(now, files={**now.files, name: path.absolute()}))
+
+
+def set_goal(campaign: Campaign, goal: Goal | None) -> Campaign:
+    """Say what the campaign is for; None takes the goal away."""
+    return change_campaign(campaign.directory, lambda now: replace(now, goal=goal))
 
 
 def set_candidate(campaign: Campaign, label: str, path: Path) -> Campaign:
     """Name the config of a candidate.
 
     Raises:
-        UserInputError: The file is not there, or the label is no plain word.
+        UserInputError: The file is not there or no kernel config, or the label is no plain word.
     """
-    if not path.is_file():
-        raise UserInputError("no such config", path=path)
+    require_config(path, "kernel")
     if not label.replace("-", "").replace("_", "").isalnum():
         raise UserInputError(f"{label!r} is no label", hint="letters, digits, - and _")
     return change_campaign(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.campaigns.difference import changed_lines
+from magpie_tui.campaigns.goal import goal_judged
 from magpie_tui.campaigns.model import Campaign, StepView
 
 
@@ -20,7 +21,12 @@ def campaign_json(campaign: Campaign, views: Sequence[StepView]) -> dict[str, ob
         "output_dir": campaign.output_dir,
         "goal": None
         if goal is None
-        else {"metric": goal.metric, "gain_pct": goal.gain_pct, "guards": list(goal.guards)},
+        else {
+            "metric": goal.metric,
+            "gain_pct": goal.gain_pct,
+            "guards": list(goal.guards),
+            "judged": goal_judged(campaign) or None,
+        },
         "files": dict(campaign.files),
         "candidates": dict(campaign.candidates),
         "changes": {label: _changes(campaign, label) for label in campaign.candidates},

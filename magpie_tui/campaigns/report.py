@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
+from magpie_tui.campaigns.goal import goal_judged
 from magpie_tui.campaigns.model import StepState
 from magpie_tui.campaigns.report_blocks import Block, Bullets, Code, Grid, Heading, Paragraph, Plot
 from magpie_tui.campaigns.report_facts import Recorded, ReportFacts
@@ -63,7 +64,11 @@ def _verdicts(facts: ReportFacts) -> Iterator[Block]:
         f"Started {facts.campaign.created}, template {facts.campaign.template}."
         + (f" Goal: {goal.metric} +{goal.gain_pct:g} %." if goal is not None else " No goal was set.")
     )
-    yield Grid(("level", "verdict"), (("kernel alone", kernel_verdict(facts)), ("end to end", serving_verdict(facts))))
+    rows = [("kernel alone", kernel_verdict(facts)), ("end to end", serving_verdict(facts))]
+    judged = goal_judged(facts.campaign)
+    if goal is not None and judged:
+        rows.append((f"goal: {goal.metric} +{goal.gain_pct:g} %", f"{judged}."))
+    yield Grid(("level", "verdict"), rows)
     yield Paragraph(verified_text(facts))
 
 

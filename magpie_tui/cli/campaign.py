@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "magpie-tui/campaign/1"
 Where = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the campaign.")]
+GoalOption = Annotated[
+    str | None, typer.Option("--goal", metavar="METRIC:PERCENT", help="For example output_throughput:3.")
+]
+GuardOption = Annotated[
+    list[str] | None, typer.Option("--guard", metavar="METRIC...", help="With --goal: what may not get worse.")
+]
 StepName = Annotated[str, typer.Argument(metavar="STEP", help="Its number or word: 5, analyze.")]
 
 app = group_app("Walk the nine steps from a baseline to a judged gain.")
@@ -46,9 +52,8 @@ def new(
     profiled: Annotated[Path | None, typer.Option("--profiled", metavar="FILE", help="Profiled twin's config.")] = None,
     analyze: Annotated[Path | None, typer.Option("--analyze", metavar="FILE", help="Baseline kernel's config.")] = None,
     compare: Annotated[Path | None, typer.Option("--compare", metavar="FILE", help="Comparison's config.")] = None,
-    goal: Annotated[
-        str | None, typer.Option("--goal", metavar="METRIC:PERCENT", help="For example output_throughput:3.")
-    ] = None,
+    goal: GoalOption = None,
+    guard: GuardOption = None,
     hip: Annotated[bool, typer.Option("--hip", help="Smoke template: the HIP program instead of the C++ one.")] = False,
 ) -> None:
     """Start a campaign.
@@ -58,26 +63,21 @@ def new(
     from magpie_tui.campaigns.edit import new_campaign
 
     given = {"baseline": baseline, "profiled": profiled, "analyze": analyze, "compare": compare}
-    for path in given.values():
-        if path is not None and not path.is_file():
-            raise UserInputError("no such config", path=path)
     files = {key: path for key, path in given.items() if path is not None}
     campaign = new_campaign(
-        directory, template=template, name=name, goal=_goal(goal), output_dir=output_dir, files=files, hip=hip
+        directory, template=template, name=name, goal=_goal(goal, guard), output_dir=output_dir, files=files, hip=hip
     )
     _print(campaign)
 
 
-def _goal(text: str | None) -> Goal | None:
-    from magpie_tui.campaigns.model import Goal
+def _goal(text: str | None, guards: list[str] | None) -> Goal | None:
+    from magpie_tui.campaigns.goal import EXAMPLE, goal_from_text
 
     if text is None:
+        if guards:
+            raise UserInputError("--guard without --goal", hint=f"--goal {EXAMPLE}")
         return None
-    metric, _, percent = text.partition(":")
-    try:
-        return Goal(metric, float(percent))
-    except ValueError:
-        raise UserInputError(f"no goal: {text}", hint="METRIC:PERCENT, for example output_throughput:3") from None
+    return goal_from_text(text, guards or ())
 
 
 @app.command("show", cls=Command)
@@ -184,14 +184,19 @@ def set_values(
     integration: Annotated[
         str | None, typer.Option("--integration", metavar="KIND=WHAT", help="How the winner was integrated.")
     ] = None,
+    goal: GoalOption = None,
+    guard: GuardOption = None,
 ) -> None:
-    """Name configs, candidates, and how the winner was integrated.
+    """Name the goal, configs, candidates, and how the winner was integrated.
 
     Example: magpie-tui campaign set ./campaigns/one --candidate a=kernels/a.yaml
     """
-    from magpie_tui.campaigns.edit import set_candidate, set_file, set_integration
+    from magpie_tui.campaigns.edit import set_candidate, set_file, set_goal, set_integration
 
     campaign = _load(directory)
+    aim = _goal(goal, guard)
+    if aim is not None:
+        campaign = set_goal(campaign, aim)
     given = {
         "baseline": baseline,
         "profiled": profiled,
@@ -300,9 +305,16 @@ def _print(campaign: Campaign) -> None:
 
 
 def _head(campaign: Campaign) -> Iterator[str]:
+    from magpie_tui.campaigns.goal import goal_judged
+
     yield f"{printable(campaign.name)}  ({printable(str(campaign.directory))}, template {campaign.template})"
     if campaign.goal is not None:
-        yield f"goal: {printable(campaign.goal.metric)} +{campaign.goal.gain_pct:g} %"
+        guards = f"; {printable(', '.join(campaign.goal.guards))} not worse" if campaign.goal.guards else ""
+        judged = goal_judged(campaign)
+        yield (
+            f"goal: {printable(campaign.goal.metric)} +{campaign.goal.gain_pct:g} %{guards}"
+            f"{f': {printable(judged)}' if judged else ''}"
+        )
 
 
 def _changed_lines(campaign: Campaign) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -15,6 +16,7 @@ from magpie_tui.campaigns.detail import step_detail, why_lines
 from magpie_tui.campaigns.difference import candidate_difference
 from magpie_tui.campaigns.file import TIME_FORMAT, load_campaign
 from magpie_tui.campaigns.find import campaigns_at_hand, find_campaigns
+from magpie_tui.campaigns.goal import goal_from_text, goal_judged
 from magpie_tui.campaigns.model import Campaign, Goal
 from magpie_tui.campaigns.since import since_text
 from magpie_tui.campaigns.state import view_campaign
@@ -102,6 +104,32 @@ def test_a_run_that_left_nothing_says_why_until_another_one_does(tmp_path: Path,
         assert (view.state.value, view.because) == (state, because)
     done = edit.link(smoke, BY_KEY["analyze"], analyzed(tmp_path, "base"))
     assert next(view for view in view_campaign(done, (failed,)) if view.key == "analyze").state.value == "done"
+
+
+@pytest.mark.parametrize(
+    ("interval", "words"),
+    [
+        ({"point": 1.05, "low": 1.031, "high": 1.07}, "reached"),
+        ({"point": 1.034, "low": 1.025, "high": 1.043}, "reached, not proven"),
+        ({"point": 1.02, "low": 1.0, "high": 1.04}, "not reached, and not ruled out"),
+        ({"point": 1.01, "low": 1.0, "high": 1.02}, "not reached"),
+        (None, "not judged: the experiment has no gain"),
+    ],
+)
+def test_the_goal_is_judged_apart_from_the_effect(tmp_path: Path, interval: object, words: str) -> None:
+    campaign = edit.new_campaign(tmp_path / "g", template="full", goal=goal_from_text("output_throughput:3"))
+    assert goal_judged(campaign) == ""
+    place = tmp_path / "experiment_20261202_180411"
+    place.mkdir()
+    verdict = {"verdict": {"word": "improved"}, "primary": {"metric": "output_throughput", "interval": interval}}
+    (place / "verdict.json").write_text(json.dumps(verdict))
+    campaign = edit.link(campaign, BY_KEY["judge"], place, adopted=True)
+    assert goal_judged(campaign) == words
+    other = edit.set_goal(campaign, goal_from_text("goodput:3"))
+    assert goal_judged(other) == "not judged: the experiment decided by output_throughput"
+    for text in ("faster", "goodput:-3", "ttft_p99_ms:3", "goodput:nan"):
+        with pytest.raises(UserInputError):
+            goal_from_text(text)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ ACTIONS: tuple[Action, ...] = (
         effect="writes",
     ),
     _action(
+        "set_goal",
+        "set_goal",
+        ("T",),
+        "set the goal",
+        "Say by which metric and by how many percent the whole is to gain, and what may not get worse.",
+        effect="writes",
+    ),
+    _action(
         "write_report",
         "write_report",
         ("e",),

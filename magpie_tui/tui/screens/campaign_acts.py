@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from magpie_tui.campaigns import edit
 from magpie_tui.campaigns.detail import why_lines
 from magpie_tui.campaigns.difference import candidate_difference
 from magpie_tui.campaigns.file import load_campaign
-from magpie_tui.campaigns.model import Campaign, StepState, StepView
+from magpie_tui.campaigns.model import Campaign, Goal, StepState, StepView
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.tui.dialogs.confirm import YES, ConfirmDialog
 from magpie_tui.tui.format import run_name
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _PLACES = {"compare": "candidates", "judge": "experiments"}
 """Where the result of a step is opened; elsewhere it is the place Workspaces."""
+_RUN = re.compile(r"\brun (\d{8}_\d{6}_\w+)")
+"""How a state names the run that it is about."""
 _OF_THE_TRACE = frozenset({"stages", "kernels"})
 
 
@@ -96,10 +99,11 @@ class CampaignActs(PlaceScreen):
         view, reading = self.current_view, self.reading
         if view is None or reading is None or reading.campaign is None:
             return
-        if view.state is StepState.RUNNING:
-            self.magpie.open_in_place("runs", view.because.removeprefix("run "))
-            return
         links = view.workspaces
+        run = _RUN.search(view.because)
+        if run is not None and (view.state is StepState.RUNNING or not links):
+            self.magpie.open_in_place("runs", run[1])
+            return
         if view.key in _OF_THE_TRACE:
             twin = reading.view("twin")
             links = twin.workspaces if twin is not None else ()
@@ -198,6 +202,10 @@ class CampaignActs(PlaceScreen):
         if action.command[1:3] == ("campaign", "config"):
             confirm_config(self.magpie, self.directory, config_words(self.directory, None, None, None))
             return
+        if action.command[1:3] == ("config", "check") and Path(action.command[3]).is_relative_to(self.magpie.root):
+            self.magpie.open_in_place("configs", action.command[3])
+            self.magpie.say(f"{action.text}: enter opens it, E edits it here, ! goes to the next gap")
+            return
         if not option:
             lines = [action.text, "", f"$ {command_line(action.command)}", "", "A person has to do this; y copies it."]
             self.app.push_screen(TextDialog(f"{view.number} {view.title}", lines))
@@ -238,6 +246,21 @@ class CampaignActs(PlaceScreen):
 
         note = "kept with the step in campaign.yaml, with the time"
         self.app.push_screen(AskDialog(f"Note on {view.number} {view.title}", note=note, check=check), take)
+
+    def action_set_goal(self) -> None:
+        """Ask for the goal of the campaign, what may not get worse behind it."""
+        from magpie_tui.campaigns.goal import EXAMPLE
+        from magpie_tui.tui.dialogs.ask import AskDialog
+
+        goal = None if self.reading is None or self.reading.campaign is None else self.reading.campaign.goal
+        now = "" if goal is None else " ".join((f"{goal.metric}:{goal.gain_pct:g}", *goal.guards))
+
+        def take(text: str | None) -> None:
+            if text is not None:
+                self._change("set the goal", lambda campaign: edit.set_goal(campaign, _goal_of(text)))
+
+        note = f"{EXAMPLE}; behind it, parted by blanks, metrics that may not get worse"
+        self.app.push_screen(AskDialog("Goal of the campaign", now, note=note, check=_goal_of), take)
 
     def action_skip(self) -> None:
         """Ask for a reason and leave the step out; take a skipped one in again after asking."""
@@ -375,6 +398,18 @@ class CampaignActs(PlaceScreen):
                 app.call_from_thread(done, result)
 
         app.run_worker(run, thread=True, group="campaign-act", exit_on_error=False, name=what)
+
+
+def _goal_of(text: str) -> Goal:
+    """Return the goal that was typed.
+
+    Raises:
+        UserInputError: It has another form, or there is no such metric.
+    """
+    from magpie_tui.campaigns.goal import goal_from_text
+
+    words = text.split()
+    return goal_from_text(words[0] if words else "", words[1:])
 
 
 def _put_value(campaign: Campaign, option: str, text: str) -> Campaign:

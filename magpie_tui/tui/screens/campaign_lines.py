@@ -92,7 +92,7 @@ def head_lines(reading: CampaignReading, width: int) -> list[Content]:
     if campaign is None:
         lines = textwrap.wrap(f"the campaign cannot be read: {printable(reading.failure)}", max(20, width)) or [""]
         return [Content.assemble((line, "bold $error")) for line in lines]
-    rows = [("goal", _goal(campaign)), ("now", _now(reading)), ("since", reading.since)]
+    rows = [("goal", _goal(campaign, reading)), ("now", _now(reading)), ("since", reading.since)]
     return [
         Content.assemble((f"{label:<{LABEL}}", "$quiet"), shorten_middle(printable(text), max(10, width - LABEL)))
         for label, text in rows
@@ -100,12 +100,14 @@ def head_lines(reading: CampaignReading, width: int) -> list[Content]:
     ]
 
 
-def _goal(campaign: Campaign) -> str:
+def _goal(campaign: Campaign, reading: CampaignReading) -> str:
     goal = campaign.goal
     if goal is None:
         return f"none was given   {campaign.name}, template {campaign.template}"
     guards = f"; {', '.join(goal.guards)} not worse" if goal.guards else ""
-    return f"{goal.metric} +{goal.gain_pct:g} %{guards}   {campaign.name}, template {campaign.template}"
+    last = reading.details.get("judge")
+    judged = f": {last.goal}" if last is not None and last.goal else ""
+    return f"{goal.metric} +{goal.gain_pct:g} %{guards}{judged}   {campaign.name}, template {campaign.template}"
 
 
 def _now(reading: CampaignReading) -> str | None:
@@ -186,7 +188,7 @@ def cache_lines(campaign: Campaign) -> tuple[str, ...]:
     found = list_caches(campaign)
     for cache in found.there:
         lines.append(
-            f"{'stays' if cache.against else 'moved aside'}: {shown_path(cache.path)} {cache.against}".rstrip()
+            f"{'stays' if cache.against else 'is moved aside'}: {shown_path(cache.path)} {cache.against}".rstrip()
         )
     lines += found.notes
     put_back = "campaign caches --restore puts them back" if found.to_move else "no compile cache is in the way"

@@ -245,3 +245,15 @@ async def the_report_is_written_and_said_where(stage: Stage) -> None:
     await stage.wait(lambda: "nine steps are in" in status(stage.app), "the steps")
     assert (_place() / "steps.csv").read_text().count("\n") == 10
     assert campaign.directory.is_dir()
+
+
+@proves("campaign.set_goal")
+async def the_goal_is_set(stage: Stage) -> None:
+    _screen, campaign = await campaign_on(stage)
+    await stage.press()
+    await answer(stage, "outptu:3")
+    await stage.wait(lambda: "no experiment decides by" in screen_text(stage.pilot), "what is wrong with it")
+    await stage.pilot.press("ctrl+u", *"goodput:5 ttft_p99_ms", "enter")
+    await stage.wait(lambda: "goodput +5 %; ttft_p99_ms not worse" in screen_text(stage.pilot), "the goal")
+    goal = load_campaign(campaign.directory).goal
+    assert goal is not None and goal.guards == ("ttft_p99_ms",)
