@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -104,6 +105,7 @@ def _call_command(evaluation: Evaluation, outcome: KernelOutcome) -> tuple[Comma
         "init_path": judge.facts.get("init_path"),
         "state_path": judge.facts.get("state_path"),
         "inputs": str(inputs.path),
+        "confine": None if candidate.rights is None else candidate.rights.message(family=[os.getpid()]),
         "warm_up": WARM_UP_CALLS,
         "calls": PROFILED_CALLS,
     }

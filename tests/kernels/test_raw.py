@@ -184,8 +184,9 @@ def test_a_right_function_passes_the_whole_gate(judged: dict[str, dict[str, obje
     assert isinstance(build, dict) and build["function"] == "scale_add" and len(build["sha256"]) == 64
     assert judged["good"]["compiling_state"] == "SUCCESS"
     if shutil.which("objdump"):
-        (listing,) = own["assembly"]  # type: ignore[misc]
-        assert (listing["name"], listing["file"][-16:]) == ("scale_add", f".{listing['kind']}.txt"[-16:])
+        listings = own["assembly"]
+        assert isinstance(listings, list) and [item["name"] for item in listings] == ["scale_add"]
+        assert listings[0]["file"] == f"logs/good/asm/scale_add.{listings[0]['kind']}.txt"
 
 
 @pytest.mark.torch
@@ -233,6 +234,10 @@ write_value("inputs.bin", [torch.ones(2, 3), torch.zeros(3)])
 request = json.loads(sys.argv[2])
 json.dump({**request, "inputs": "inputs.bin", "warm_up": 1, "calls": 2}, open("once.json", "w"))
 run_once("once.json")
+try:
+    open("secret")
+except PermissionError:
+    print("refused", file=sys.stderr)
 """
 
 
@@ -247,7 +252,10 @@ def test_a_profiler_would_see_exactly_the_calls_that_count(tmp_path: Path) -> No
     source.write_text(text.replace("    for (int64_t row", f"    {told}\n    for (int64_t row", 1))
     subprocess.run(library_command(source, (), binary), check=True)
     (entry,) = load_kernel_config(EXAMPLE / "analyze.yaml").kernels
-    request = json.dumps({"raw": {**spec_of(entry), "binary": str(binary)}})
+    secret = tmp_path / "secret"
+    secret.touch()
+    confine = {"hidden": [str(secret)], "protected": [str(secret)], "writable": [], "environment": {}}
+    request = json.dumps({"raw": {**spec_of(entry), "binary": str(binary)}, "confine": confine})
     done = subprocess.run(
         [sys.executable, "-c", ONCE, str(PROJECT_ROOT), request],
         cwd=tmp_path,
@@ -257,3 +265,4 @@ def test_a_profiler_would_see_exactly_the_calls_that_count(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines().count("called 2") == 3
+    assert done.stderr.splitlines()[-1] == "refused"
