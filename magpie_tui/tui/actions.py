@@ -7,7 +7,7 @@ in ``action_tables``, so that the registry is complete before any screen is impo
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -196,8 +196,47 @@ class ActiveAction:
     reason: str | None
 
 
+class OfferedActions:
+    """What can be done on one screen; what does not change between two looks is worked out once.
+
+    Which keys lead to which actions depends on the focus, the keymap and the classes on the way up from the focus; only
+    whether an action is possible is asked anew each time. That holds because no ``check_action`` here hides a key:
+    ``Explaining`` disables at most.
+    """
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        self._screen = screen
+        self._made_for: tuple[object, ...] | None = None
+        self._offered: list[_Offered] = []
+
+    def now(self, *, footer_only: bool = False) -> list[ActiveAction]:
+        """Return what can be done now, innermost target first, each target in the order of its table.
+
+        Args:
+            footer_only: Leave out what the footer does not show, and so the asking whether it is possible.
+        """
+        chain = tuple(_chain(self._screen))
+        # The keymap has no public name in Textual (tests/tui/test_registry.py holds that it counts).
+        made_for = (*chain, self._screen.app._keymap)
+        if made_for != self._made_for:
+            self._made_for = made_for
+            self._offered = _offered(self._screen, chain)
+        return [
+            ActiveAction(action, keys, node, None if reason_of is None else reason_of(action_name(action.method)))
+            for action, keys, node, reason_of in self._offered
+            if not footer_only or (action.footer and keys)
+        ]
+
+
+_Offered = tuple[Action, tuple[str, ...], "DOMNode", Callable[[str], "str | None"] | None]
+
+
 def active_actions(screen: Screen[Any]) -> list[ActiveAction]:
     """Return what can be done now on ``screen``, innermost target first, each target in the order of its table."""
+    return OfferedActions(screen).now()
+
+
+def _offered(screen: Screen[Any], chain: tuple[DOMNode, ...]) -> list[_Offered]:
     known = registry()
     keys: dict[str, list[str]] = {}
     nodes: dict[str, DOMNode] = {}
@@ -209,18 +248,15 @@ def active_actions(screen: Screen[Any]) -> list[ActiveAction]:
         if is_real_key(key):
             keys[action.id].append(key)
         nodes.setdefault(action.id, active.node)
-    chain = {id(node): depth for depth, node in enumerate(_chain(screen))}
-    order = {action.id: position for position, action in enumerate(known)}
-    found = []
-    for action_id in sorted(keys, key=lambda item: (chain.get(id(nodes[item]), 99), order[item])):
-        action = known.get(action_id)
-        assert action is not None
-        node = nodes[action_id]
-        reason = node.disabled_reason(action_name(action.method)) if isinstance(node, SaysWhyNot) else None
+    depths = {id(node): depth for depth, node in enumerate(chain)}
+    found: list[_Offered] = []
+    for action in sorted(
+        (action for action in known if action.id in keys), key=lambda item: depths.get(id(nodes[item.id]), 99)
+    ):
+        node = nodes[action.id]
         first = {key: position for position, key in enumerate(action.keys)}
-        found.append(
-            ActiveAction(action, tuple(sorted(keys[action_id], key=lambda key: first.get(key, 0))), node, reason)
-        )
+        ordered = tuple(sorted(keys[action.id], key=lambda key: first.get(key, 0)))
+        found.append((action, ordered, node, node.disabled_reason if isinstance(node, SaysWhyNot) else None))
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pkgutil
 import signal
 import sys
 from pathlib import Path
@@ -28,9 +27,10 @@ from textual.worker import Worker, WorkerState
 from magpie_tui.tui import theme as themes
 from magpie_tui.tui.actions import SaysWhyNot, action_name, bindings_for
 from magpie_tui.tui.background import Background, MachineRead, MachineReading, ReadingFailed, RunsRead
+from magpie_tui.tui.collector import AT_REST_S, RestfulCollector, resume_collecting
 from magpie_tui.tui.facts import FrameFacts
 from magpie_tui.tui.frame_actions import FrameActions
-from magpie_tui.tui.places import PLACES, place_named
+from magpie_tui.tui.places import PLACES, place_named, screen_of
 from magpie_tui.tui.results import ResultsRead, ResultsReader
 from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.stylesheet import FrugalStylesheet
@@ -87,6 +87,7 @@ class MagpieApp(FrameActions):
         self.failures: dict[str, str] = {}
         self.crash_report: str | None = None
         self._start_keymap = dict(keymap or {})
+        self._collector = RestfulCollector()
         for palette in themes.THEMES:
             self.register_theme(palette)
         self.theme = themes.choose_theme(services.environment, state_directory())
@@ -120,20 +121,10 @@ class MagpieApp(FrameActions):
         return TolerantDriver if chosen is LinuxDriver else chosen
 
     def _open_place(self, name: str) -> Screen[None]:
-        place = place_named(name)
-        if name == PLACES[0].name:
-            from magpie_tui.campaigns.find import campaigns_at_hand
-
-            found = campaigns_at_hand(self.root)
-            if found:
-                from magpie_tui.tui.screens.campaign import CampaignScreen
-
-                return CampaignScreen(found[0])
-        if place.screen is None:
-            from magpie_tui.tui.screens.unbuilt import UnbuiltScreen
-
-            return UnbuiltScreen(name)
-        screen: Screen[None] = pkgutil.resolve_name(place.screen)()
+        screen = screen_of(place_named(name), self.root)
+        # A new screen is styled when it is mounted; by this mark Textual 8.2 does not style the one before it again,
+        # and parses nothing twice (tests/tui/test_stylesheet.py).
+        screen._css_update_count = self._css_update_count
         return screen
 
     def on_mount(self) -> None:
@@ -153,6 +144,8 @@ class MagpieApp(FrameActions):
         """Start what waits for the first paint."""
         from magpie_tui.tui.preload import preload_in_thread
 
+        resume_collecting()
+        self.set_interval(AT_REST_S, self._collector.collect_at_rest)
         self.background.start()
         preload_in_thread(self)
 
@@ -231,6 +224,7 @@ class MagpieApp(FrameActions):
     async def on_event(self, event: Event) -> None:
         """Textual's hook: the next key ends the message in row 26."""
         if isinstance(event, Key) and not event.is_forwarded:
+            self._collector.note_key()
             self.say("")
         await super().on_event(event)
 

@@ -5,7 +5,14 @@ A place whose screen is not part of the program yet says what will be there and 
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.screen import Screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +83,21 @@ def place_named(name: str) -> Place:
         if place.name == name:
             return place
     raise KeyError(name)
+
+
+def screen_of(place: Place, root: Path) -> Screen[None]:
+    """Make the screen of a place; place 1 shows a campaign where one lies in ``root``."""
+    if place is PLACES[0]:
+        from magpie_tui.campaigns.find import campaigns_at_hand
+
+        found = campaigns_at_hand(root)
+        if found:
+            from magpie_tui.tui.screens.campaign import CampaignScreen
+
+            return CampaignScreen(found[0])
+    if place.screen is None:
+        from magpie_tui.tui.screens.unbuilt import UnbuiltScreen
+
+        return UnbuiltScreen(place.name)
+    screen: Screen[None] = pkgutil.resolve_name(place.screen)()
+    return screen

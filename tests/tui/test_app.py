@@ -115,8 +115,7 @@ async def test_keys_do_nothing_unseen_in_a_small_terminal(world: World) -> None:
         await pilot.pause()
         assert app.current_mode == "campaign" and len(app.screen_stack) == 1 and app.return_code is None
         await pilot.resize_terminal(100, 28)
-        await pilot.pause()
-        assert "Where to begin" in screen_text(pilot)
+        await wait_until(pilot, lambda: "Where to begin" in screen_text(pilot), "the screen of a larger terminal")
 
 
 async def test_digits_are_text_in_a_filter(world: World) -> None:

@@ -69,6 +69,22 @@ def test_list(snap_compare: SnapCompare, count: int, size: tuple[int, int], monk
     assert snap_compare(world.app(), terminal_size=size, run_before=prepare)
 
 
+@pytest.mark.parametrize("count", [0, 4], ids=["empty", "normal"])
+def test_list_wide(snap_compare: SnapCompare, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_module, "search", lambda *_arguments: FoundTraces(_entries(count)))
+
+    async def prepare(pilot: Pilot[None]) -> None:
+        await wait_ready(pilot)
+        await pilot.press("3")
+        await wait_until(pilot, lambda: "looking for traces" not in screen_text(pilot), "the list")
+        await pilot.press(*(["down"] if count else []))
+        await pilot.pause()
+
+    world = World()
+    world.workspaces = []
+    assert snap_compare(world.app(), terminal_size=(160, 44), run_before=prepare)
+
+
 @sizes
 def test_list_loading(snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_module.TraceScreen, "_search", lambda _screen: None)

@@ -53,6 +53,7 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
     """What the screen is about, for help; plain text, paragraphs parted by empty lines."""
 
     BINDINGS: ClassVar[list[Any]] = bindings_for("PlaceScreen")
+    _styled_as: tuple[object, ...] | None = None
     HORIZONTAL_BREAKPOINTS = SIZE_CLASSES_WIDTH
     VERTICAL_BREAKPOINTS = SIZE_CLASSES_HEIGHT
 
@@ -75,6 +76,22 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
         if not self.app._batch_count:
             super()._compositor_refresh()
 
+    def update_node_styles(self, animate: bool = True) -> None:
+        """Textual's hook: style the screen and all in it again.
+
+        Textual 8.2 does that whenever a screen is shown; only after a change of what its rules can ask for is there
+        anything to do.
+        """
+        look = self._style_inputs()
+        if look != self._styled_as:
+            self._styled_as = look
+            super().update_node_styles(animate)
+
+    def _style_inputs(self) -> tuple[object, ...]:
+        # Of its pseudo-classes only that of a disabled screen matters to anything in it: our rules ask for no other.
+        app = self.app
+        return (app.theme, app.classes, frozenset(app.pseudo_classes), self.classes, self.disabled)
+
     @property
     def is_current(self) -> bool:
         """True while somebody can see this screen.
@@ -85,6 +102,9 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """Put the frame around the content."""
+        self._take_size()
+        # What is composed now gets its styles when it is mounted.
+        self._styled_as = self._style_inputs()
         yield HeaderRow()
         yield PlacesRow()
         yield RuleRow()
@@ -93,6 +113,15 @@ class PlaceScreen(Explaining, Screen[None], inherit_bindings=False):
         yield CommandRow()
         yield FooterRow()
         yield TooSmall()
+
+    def _take_size(self) -> None:
+        """Have the classes of the terminal's size from the beginning: taken later, they style everything again."""
+        width, height = self.app.size
+        for breakpoints, cells in ((self.HORIZONTAL_BREAKPOINTS, width), (self.VERTICAL_BREAKPOINTS, height)):
+            for least, name in reversed(breakpoints or ()):
+                if cells >= least:
+                    self.set_class(True, name, update=False)
+                    break
 
     def compose_content(self) -> ComposeResult:
         """Yield the widgets between row 3 and row 26; together they take ``height: 1fr``."""

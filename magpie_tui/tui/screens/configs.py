@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import plural, printable
@@ -24,6 +23,7 @@ from magpie_tui.tui.screens.configs_watch import ConfigFeed
 from magpie_tui.tui.seen import is_seen
 from magpie_tui.tui.terminal import WIDE
 from magpie_tui.tui.widgets.frame import RuleRow
+from magpie_tui.tui.widgets.one_line import OneLine
 from magpie_tui.tui.widgets.side_by_side import SideBySide
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_source import ListSource, RowColumn, Tone
@@ -139,7 +139,7 @@ class ConfigsScreen(ConfigScreen):
 
     def compose_content(self) -> ComposeResult:
         """Counts, the list, more about the row under the cursor."""
-        yield Static(Content(""), markup=False, id="config-counts")
+        yield OneLine(id="config-counts")
         with SideBySide():
             yield TablePane(self._source, name="configs", view=view_for(self.app.size.width), empty_text=EMPTY)
             with SideDetail():
@@ -222,7 +222,7 @@ class ConfigsScreen(ConfigScreen):
         self._show_detail()
         if self._wanted is not None:
             self.show_item(self._wanted)
-        self.query_one("#config-counts", Static).update(counts_line(message.counts, self.app.size.width))
+        self.query_one("#config-counts", OneLine).update(counts_line(message.counts, self.app.size.width))
         self.update_frame()
         self.refresh_bindings()
 

@@ -30,9 +30,13 @@ class HomeBegin(PlaceScreen):
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Return which results would go into which steps."""
+        known = self.known_workspaces
+        if not known:
+            # The footer asks before the first paint, when nothing is read yet.
+            return ()
         from magpie_tui.campaigns.adopting import propose
 
-        return propose(self.known_workspaces)
+        return propose(known)
 
     def disabled_reason(self, action: str) -> str | None:
         """Say why an action is impossible now."""

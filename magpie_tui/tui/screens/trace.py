@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from magpie_tui.basics.text import plural
@@ -22,9 +22,13 @@ from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.trace_detail import Line, fact
 from magpie_tui.tui.screens.trace_list import TraceEntry, joined, search, workspace_entries
 from magpie_tui.tui.screens.trace_recent import forget_traces, recent_traces
+from magpie_tui.tui.terminal import WIDE
 from magpie_tui.tui.widgets.frame import RuleRow
+from magpie_tui.tui.widgets.one_line import OneLine
+from magpie_tui.tui.widgets.side_by_side import SideBySide
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_source import ListSource, RowColumn
+from magpie_tui.tui.widgets.table_view import SavedView
 from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
 
@@ -74,11 +78,16 @@ class TraceScreen(PlaceScreen):
 
     def compose_content(self) -> ComposeResult:
         """How many there are, the list, the entry under the cursor."""
-        yield Static(Content(""), markup=False, id="counts")
+        yield OneLine(id="counts")
         self._source = entry_source(self.magpie.root, self.magpie.services.now)
-        yield TablePane(self._source, name="traces", empty_text=EMPTY)
-        yield RuleRow(id="entry-rule")
-        yield TextLines(id="entry")
+        with SideBySide():
+            # Beside the list stands when an entry was opened.
+            wide = SavedView(("name", "kind", "files", "size", "written", "says"))
+            view = wide if self.app.size.width >= WIDE else None
+            yield TablePane(self._source, name="traces", view=view, empty_text=EMPTY)
+            with Vertical(id="entry-side"):
+                yield RuleRow(id="entry-rule")
+                yield TextLines(id="entry")
 
     @property
     def table(self) -> VirtualTable:
@@ -158,7 +167,7 @@ class TraceScreen(PlaceScreen):
         names = (("workspace", "workspaces"), ("directory", "directories"), ("file", "files"))
         counts = [(sum(entry.kind == one for entry in self._entries), one, many) for one, many in names]
         text = ", ".join(plural(count, one, many) for count, one, many in counts if count) or "no traces"
-        self.query_one("#counts", Static).update(Content(text))
+        self.query_one("#counts", OneLine).update(Content(text))
         self.stand(self._notes[0] if self._notes else "")
 
     # The entry under the cursor
@@ -180,6 +189,8 @@ class TraceScreen(PlaceScreen):
         self.query_one("#entry-rule", RuleRow).show(
             "" if entry is None else entry.path.name, "" if entry is None else entry.kind
         )
+        # Beside the list there is nothing to show without an entry; below it, the list stays where it is.
+        self.query_one("#entry-side").display = entry is not None or self.app.size.width < WIDE
         width = max(40, self.query_one("#entry").content_size.width)
         self.query_one("#entry", TextLines).set_lines(
             [] if entry is None else entry_lines(entry, width, self.magpie.services.now())
@@ -277,6 +288,8 @@ def entry_lines(entry: TraceEntry, width: int, now: datetime) -> list[Line]:
     lines += fact(
         "holds", f"{plural(entry.ranks, 'trace file')}, {size}, written {when_text(entry.written, now)}", width
     )
+    if entry.opened is not None:
+        lines += fact("opened", when_text(entry.opened, now), width)
     if entry.says:
         lines += fact("says", entry.says, width)
     return lines

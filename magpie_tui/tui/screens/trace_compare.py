@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import plural, printable
@@ -28,6 +27,7 @@ from magpie_tui.tui.screens.trace_tables import ListingSource, listing_of
 from magpie_tui.tui.screens.trace_view import MakeProcess
 from magpie_tui.tui.screens.trace_words import reading_text
 from magpie_tui.tui.widgets.frame import RuleRow
+from magpie_tui.tui.widgets.one_line import OneLine
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_source import Tone
 from magpie_tui.tui.widgets.table_view import SavedView, default_view
@@ -82,8 +82,8 @@ class TraceDiffScreen(PlaceScreen):
 
     def compose_content(self) -> ComposeResult:
         """Both traces, the differences, the row under the cursor."""
-        yield Static(Content(""), markup=False, id="overview")
-        yield Static(Content(""), markup=False, id="choice")
+        yield OneLine(id="overview")
+        yield OneLine(id="choice")
         empty = ListingSource(EMPTY)
         yield TablePane(empty, name="trace-diff", empty_text=_EMPTY)
         yield RuleRow(id="entry-rule")
@@ -185,13 +185,13 @@ class TraceDiffScreen(PlaceScreen):
     def _show_head(self) -> None:
         half = max(20, self.app.size.width // 2 - 4)
         names = [shorten_middle(printable(path), half) for path in (self._before, self._after)]
-        self.query_one("#overview", Static).update(Content(f"A {names[0]}   B {names[1]}"))
+        self.query_one("#overview", OneLine).update(Content(f"A {names[0]}   B {names[1]}"))
         words: list[str | tuple[str, str]] = [("stage ", "$quiet")]
         for name in ("all", *(stage.value for stage in self._stages)):
             chosen = name == ("all" if self._stage is None else self._stage.value)
             words.append((f"[{name}]", "$foreground bold") if chosen else (f" {name} ", "$quiet"))
         words.append((f"   view {self._view}", "$quiet"))
-        self.query_one("#choice", Static).update(Content.assemble(*words))
+        self.query_one("#choice", OneLine).update(Content.assemble(*words))
 
     def _show_rows(self, found: ComparedTraces) -> None:
         self._stages = found.stages

@@ -75,15 +75,16 @@ class ListingPane(SideBySide):
     def __init__(self, name: str) -> None:
         super().__init__(id=f"pane-{name}", classes="listing")
         self.pane_name = name
+        self.table_pane: TablePane | None = None
 
     @property
     def is_filled(self) -> bool:
         """False until the pane was shown for the first time and its widgets are there."""
-        return bool(self.query(TablePane)) and self.query_one(TablePane).table.is_mounted
+        return self.table_pane is not None and self.table_pane.is_mounted and self.table_pane.table.is_mounted
 
     async def fill(self) -> None:
         """Make the widgets of the pane; only a pane that is looked at costs anything."""
-        if self.query(TablePane):
+        if self.table_pane is not None:
             return
         plots = [Plot(draw_steps)] if self.pane_name == "steps" else []
         if self.pane_name == "roofline":
@@ -93,10 +94,8 @@ class ListingPane(SideBySide):
         name = f"trace-{self.pane_name}"
         row = TextLines(classes="row")
         widgets = [*plots, row] if self.pane_name == "roofline" else [row, *plots]
-        await self.mount(
-            TablePane(ListingSource(EMPTY), name=name, empty_text=EMPTY_TEXTS[self.pane_name]),
-            Vertical(RuleRow(), *widgets, classes="row-side"),
-        )
+        self.table_pane = TablePane(ListingSource(EMPTY), name=name, empty_text=EMPTY_TEXTS[self.pane_name])
+        await self.mount(self.table_pane, Vertical(RuleRow(), *widgets, classes="row-side"))
 
     def show_roofline(self, series: Sequence[Series], *, logarithmic: bool, shown: bool) -> None:
         """Show the plot of a roofline beside the row, where there is room for both."""

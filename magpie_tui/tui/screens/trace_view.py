@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import printable
@@ -40,6 +39,7 @@ from magpie_tui.tui.screens.trace_words import choice_words, failure_text, readi
 from magpie_tui.tui.screens.workspace_report_panes import Panes
 from magpie_tui.tui.terminal import WIDE
 from magpie_tui.tui.widgets.frame import RuleRow
+from magpie_tui.tui.widgets.one_line import OneLine
 from magpie_tui.tui.widgets.plot import Plot
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_view import SavedView, default_view
@@ -111,8 +111,8 @@ class TraceViewScreen(TraceActs):
 
     def compose_content(self) -> ComposeResult:
         """What is open, what is chosen, the panes."""
-        yield Static(Content(""), markup=False, id="overview")
-        yield Static(Content(""), markup=False, id="choice")
+        yield OneLine(id="overview")
+        yield OneLine(id="choice")
         widgets = [ListingPane(name) for name in SEVERAL_RANKS_PANES[1:]]
         yield Panes(SEVERAL_RANKS_PANES, [TextLines(id="summary"), *widgets])
 
@@ -293,9 +293,9 @@ class TraceViewScreen(TraceActs):
         left = shorten_middle(printable(left), max(20, width - len(right) - 2))
         gap = " " * max(2, width - len(left) - len(right))
         style = "$warning" if right and not right.startswith("no") else "$quiet"
-        self.query_one("#overview", Static).update(Content.assemble(left, gap, (right, style)))
+        self.query_one("#overview", OneLine).update(Content.assemble(left, gap, (right, style)))
         files = () if self.base is None else tuple(rank.file for rank in self.base.ranks)
-        self.query_one("#choice", Static).update(choice_words(self.choice, self.stages, files, width))
+        self.query_one("#choice", OneLine).update(choice_words(self.choice, self.stages, files, width))
 
     def _show_summary(self) -> None:
         text = self.query_one("#summary", TextLines)
@@ -339,7 +339,9 @@ class TraceViewScreen(TraceActs):
         table, pane = self.table, self.listing_pane
         assert table is not None and pane is not None
         name, width = listing_name(self.choice), self.app.size.width
-        if self._sources.get(pane.pane_name) != (prepared, name, width):
+        shown = self._sources.get(pane.pane_name)
+        # Answers are compared by identity: by value it would take a while.
+        if shown is None or shown[0] is not prepared or shown[1:] != (name, width):
             self._sources[pane.pane_name] = (prepared, name, width)
             table_width = width * 3 // 5 if width >= WIDE else width
             source = source_of(self.choice, prepared, table_width, ascii_only=self.magpie.traits.ascii_only)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.text import printable
@@ -32,6 +31,7 @@ from magpie_tui.tui.screens.workspace_report_panes import Panes
 from magpie_tui.tui.screens.workspaces import why_no_candidates, why_no_trace
 from magpie_tui.tui.widgets.log_pane import LogPane
 from magpie_tui.tui.widgets.log_view import LogView
+from magpie_tui.tui.widgets.one_line import OneLine
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.text_lines import TextLines
 from magpie_tui.tui.widgets.virtual_table import VirtualTable
@@ -97,7 +97,7 @@ class WorkspaceScreen(PlaceScreen):
 
     def compose_content(self) -> ComposeResult:
         """A line that says what came out, and the panes."""
-        yield Static(Content(""), markup=False, id="outcome")
+        yield OneLine(id="outcome")
         files = TablePane(self._files, name="files", empty_text="no files")
         yield Panes(
             PANES,
@@ -199,7 +199,7 @@ class WorkspaceScreen(PlaceScreen):
         detail, width = self._reading.detail, self.app.size.width
         summary = detail.summary
         word = (summary.status, STATUS_STYLES.get(summary.status, ""))
-        self.query_one("#outcome", Static).update(Content.assemble(word, f"  {printable(summary.headline)}"))
+        self.query_one("#outcome", OneLine).update(Content.assemble(word, f"  {printable(summary.headline)}"))
         self.query_one("#report", TextLines).set_lines(
             section_contents(workspace_sections(detail, width=width - 2), width - 2)
         )

@@ -25,8 +25,7 @@ class Panes(Vertical):
 
     DEFAULT_CSS = """
     Panes { height: 1fr; width: 1fr; layout: vertical; }
-    Panes > .pane { height: 1fr; display: none; }
-    Panes > .pane.-shown { display: block; }
+    Panes > .pane { height: 1fr; }
     """
 
     class Resized(Message):
@@ -42,8 +41,9 @@ class Panes(Vertical):
         """The rule, then every pane."""
         yield RuleRow(panes=self.names, current=self._current)
         for widget in dict.fromkeys(self._widgets):
-            widget.add_class("pane")
-            widget.set_class(widget is self._widgets[self._current], "-shown")
+            # A class for what is shown would style everything in the pane again at each step.
+            widget.set_class(True, "pane", update=False)
+            widget.display = widget is self.pane
             yield widget
 
     @property
@@ -60,8 +60,8 @@ class Panes(Vertical):
         """Show a pane; the focus follows when it was in the one before."""
         had_focus = self.screen.focused is not None and self in self.screen.focused.ancestors_with_self
         self._current = self.names.index(name)
-        for widget in self._widgets:
-            widget.set_class(widget is self.pane, "-shown")
+        for widget in dict.fromkeys(self._widgets):
+            widget.display = widget is self.pane
         self.query_one(RuleRow).show(current=self._current)
         if had_focus:
             self.focus_pane()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import on
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.tui.actions import bindings_for
@@ -19,6 +18,7 @@ from magpie_tui.tui.screens.base import PlaceScreen
 from magpie_tui.tui.screens.workspaces_tree import TreeRow, WorkspaceTreeSource, counts_text
 from magpie_tui.tui.terminal import WIDE
 from magpie_tui.tui.widgets.frame import RuleRow
+from magpie_tui.tui.widgets.one_line import OneLine
 from magpie_tui.tui.widgets.side_by_side import SideBySide
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_view import SavedView
@@ -64,7 +64,7 @@ class WorkspacesScreen(PlaceScreen):
     def compose_content(self) -> ComposeResult:
         """What there is in a line, the tree, and more about the row under the cursor."""
         self._source = WorkspaceTreeSource(self.magpie.services.now())
-        yield Static(Content(""), markup=False, id="counts")
+        yield OneLine(id="counts")
         with SideBySide():
             yield TablePane(self._source, name="workspaces", view=self._first_view(), empty_text=EMPTY)
             with Vertical(id="detail-side"):
@@ -138,7 +138,7 @@ class WorkspacesScreen(PlaceScreen):
             text = counts_text(results.workspaces, 0)
         room = self.app.size.width - len(text) - len(note) - 2
         line = Content.assemble(text, " " * max(2, room), (note, "$quiet"))
-        self.query_one("#counts", Static).update(line)
+        self.query_one("#counts", OneLine).update(line)
 
     def show_item(self, item: str) -> None:
         """Open the workspace at a path."""

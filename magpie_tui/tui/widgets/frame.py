@@ -11,7 +11,7 @@ from textual.widget import Widget
 from magpie_tui.basics.tables import shorten_middle
 from magpie_tui.basics.text import printable
 from magpie_tui.basics.units import format_bytes
-from magpie_tui.tui.actions import ActiveAction, key_text
+from magpie_tui.tui.actions import ActiveAction, OfferedActions, key_text
 from magpie_tui.tui.facts import FrameFacts
 from magpie_tui.tui.places import PLACES, Place
 
@@ -306,6 +306,10 @@ class FooterRow(Row):
     FooterRow { color: $quiet; }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._offered: OfferedActions | None = None
+
     def on_mount(self) -> None:
         """Follow the focus."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.update())
@@ -313,10 +317,10 @@ class FooterRow(Row):
 
     def text(self, width: int) -> Content:
         """Key and word pairs; what is impossible now stands in brackets."""
-        from magpie_tui.tui.actions import active_actions
-
+        if self._offered is None:
+            self._offered = OfferedActions(self.screen)
         parts: list[str | tuple[str, str]] = []
-        for key, label, possible in footer_parts(active_actions(self.screen), width):
+        for key, label, possible in footer_parts(self._offered.now(footer_only=True), width):
             if parts:
                 parts.append("  ")
             parts += [(key, "$foreground bold"), f" {label}"] if possible else [(f"({key} {label})", "$rule")]

@@ -14,14 +14,11 @@ from textual.geometry import Region
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.tui.widgets.table_export import ExportFormat, export_rows
 from magpie_tui.tui.widgets.table_filter import TableFilter, parse_filter
-from magpie_tui.tui.widgets.table_layout import measure_columns
+from magpie_tui.tui.widgets.table_layout import AT_ONCE_ROWS, measure_columns, measure_extremes
 from magpie_tui.tui.widgets.table_messages import TableMessages
 from magpie_tui.tui.widgets.table_paint import TablePainter
 from magpie_tui.tui.widgets.table_source import SortKey, TableSource
 from magpie_tui.tui.widgets.table_view import SavedView
-
-AT_ONCE_ROWS = 5_000
-"""Tables up to this size are sorted and filtered at once; above it a thread does it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,6 +47,7 @@ class TableCore(TableMessages, TablePainter, can_focus=True):
         self._source = source
         self._state_text = None
         self._measured = {}
+        self._measure_all()
         self.set_view(view or self._saved_view, anchor=anchor)
 
     def refresh_rows(self) -> None:
@@ -62,8 +60,31 @@ class TableCore(TableMessages, TablePainter, can_focus=True):
         for column, width in measure_columns(self._source).items():
             self._measured[column] = max(width, self._measured.get(column, 0))
         self._columns_laid = None
+        self._measure_all()
         self._settle(self._remember(), vanished=True)
         if cleared:
+            self.refresh()
+
+    def _measure_all(self) -> None:
+        """Have a thread look at every row of a large source: the sample may not hold its longest numbers."""
+        if self.is_attached and self._source.total_count > AT_ONCE_ROWS:
+            self._measure_in_thread(self._source)
+
+    @work(thread=True, exclusive=True, group="measure", exit_on_error=False)
+    def _measure_in_thread(self, source: TableSource) -> None:
+        self.post_message(self.Measured(self, source, measure_extremes(source)))
+
+    def on_virtual_table_measured(self, message: TableMessages.Measured) -> None:
+        """Make columns wider where numbers need it."""
+        message.stop()
+        if message.source is not self._source:
+            return
+        if not self._measured:
+            self._measured = measure_columns(self._source)
+        wider = {name: width for name, width in message.widths.items() if width > self._measured.get(name, 0)}
+        if wider:
+            self._measured.update(wider)
+            self._columns_laid = None
             self.refresh()
 
     # View: columns, sort, filter
@@ -228,6 +249,7 @@ class TableCore(TableMessages, TablePainter, can_focus=True):
 
     def on_mount(self) -> None:
         """Show the rows that the source has."""
+        self._measure_all()
         self.set_view(self._saved_view)
 
     def on_resize(self) -> None:

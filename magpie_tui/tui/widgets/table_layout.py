@@ -14,6 +14,9 @@ from magpie_tui.tui.widgets.table_source import SortKey, TableColumn, TableRow, 
 GUTTER = 2
 """Cells left of the first column: ``>`` for the cursor, ``*`` for a mark."""
 
+AT_ONCE_ROWS = 5_000
+"""Tables up to this size are measured, sorted and filtered at once; above it a thread does it."""
+
 _SAMPLE_ROWS = 160
 _WIDE_VIEWPORT = 100
 
@@ -154,7 +157,11 @@ def place_columns(
 
 
 def measure_columns(source: TableSource) -> dict[str, int]:
-    """Cells that each column needs: for numbers from the extremes, for texts from a sample of the rows."""
+    """Cells that each column needs: for numbers from the extremes, for texts from a sample of the rows.
+
+    Of more rows than ``AT_ONCE_ROWS`` numbers are taken from the sample too: a thread asks ``measure_extremes``.
+    """
+    extremes = measure_extremes(source) if source.total_count <= AT_ONCE_ROWS else {}
     sample = list(source.rows(0, _SAMPLE_ROWS))
     for part in (1, 2, 3):
         position = max(_SAMPLE_ROWS, source.row_count * part // 4)
@@ -162,10 +169,18 @@ def measure_columns(source: TableSource) -> dict[str, int]:
     needed = {}
     for index, column in enumerate(source.columns):
         widest = max((cell_len(row.cells[index]) for row in sample), default=0)
+        widest = max(widest, extremes.get(column.id, 0))
+        bounded = widest if column.kind == "number" else min(widest, column.max_width)
+        needed[column.id] = max(bounded, cell_len(column.title))
+    return needed
+
+
+def measure_extremes(source: TableSource) -> dict[str, int]:
+    """Cells that the least and the greatest value of each column of numbers need; looks at every row."""
+    needed = {}
+    for column in source.columns:
         if column.kind == "number" and column.digits is not None:
             extremes = source.number_range(column.id)
             if extremes is not None:
-                widest = max(widest, *(len(str(column.cell(value))) for value in extremes))
-        bounded = widest if column.kind == "number" else min(widest, column.max_width)
-        needed[column.id] = max(bounded, cell_len(column.title))
+                needed[column.id] = max(len(str(column.cell(value))) for value in extremes)
     return needed

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from magpie_tui.tui.widgets.table_core import TableCore
-    from magpie_tui.tui.widgets.table_source import Arrangement
+    from magpie_tui.tui.widgets.table_source import Arrangement, TableSource
     from magpie_tui.tui.widgets.table_view import SavedView
 
 
@@ -98,6 +100,14 @@ class TableMessages:
         def __init__(self, table: TableCore, *, save: bool) -> None:
             super().__init__(table)
             self.save = save
+
+    class Measured(TableMessage, namespace="virtual_table"):
+        """A thread has looked at every row of a source: cells that its columns of numbers need."""
+
+        def __init__(self, table: TableCore, source: TableSource, widths: Mapping[str, int]) -> None:
+            super().__init__(table)
+            self.source = source
+            self.widths = widths
 
     class Arranged(TableMessage, namespace="virtual_table"):
         """A thread has worked an order out."""

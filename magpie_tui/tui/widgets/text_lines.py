@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.actions import bindings_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+_NOTHING = Content("")
 
 
 class TextLines(ScrollView, can_focus=True, inherit_bindings=False):
@@ -40,15 +45,24 @@ class TextLines(ScrollView, can_focus=True, inherit_bindings=False):
         old = self._lines
         self._lines = new
         size = Size(max((line.cell_length for line in new), default=0), len(new))
-        if size != self.virtual_size or not self.is_mounted:
+        if not self.is_mounted or (size != self.virtual_size and not self._fits(size)):
             self.virtual_size = size
             self.refresh(layout=True)
             return
+        # No bar comes or goes and nothing around moves: that is no new layout.
+        self.set_reactive(Widget.virtual_size, size)
         top = self.scroll_offset.y
         width = self.size.width
-        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+        for index, (before, after) in enumerate(zip_longest(old, new, fillvalue=_NOTHING)):
             if not before.is_same(after) and top <= index < top + self.size.height:
                 self.refresh(Region(0, index - top, width, 1))
+
+    def _fits(self, size: Size) -> bool:
+        """True when a text of that size takes the room that this one takes, both without scroll bars."""
+        height = self.styles.height
+        if height is None or height.is_auto or True in self.scrollbars_enabled:
+            return False
+        return size.width <= self.container_size.width and size.height <= self.container_size.height
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As high as the text."""
