@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from magpie_tui.basics.errors import MachineError, UserInputError
 from magpie_tui.basics.json_strict import dumps
+from magpie_tui.basics.text import utf8_bytes
 
 
 @contextlib.contextmanager
@@ -74,6 +75,22 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
+def is_directory(path: Path) -> bool:
+    """True for a directory that can be reached; never an error, whatever the path is."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_regular_file(path: Path) -> bool:
+    """True for a file that can be reached; never an error, whatever the path is."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write a whole file atomically."""
     with atomic_writer(path, durable=durable) as file:
@@ -81,16 +98,8 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a whole UTF-8 file atomically, line ends as given.
-
-    Bytes of file names that are not UTF-8 stay those bytes; other lone surrogates, which have no form in UTF-8, become
-    escapes.
-    """
-    try:
-        data = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        data = text.encode("utf-8", "backslashreplace")
-    write_bytes(path, data, durable=durable)
+    """Write a whole UTF-8 file atomically, line ends as given."""
+    write_bytes(path, utf8_bytes(text), durable=durable)
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 2, durable: bool = False) -> None:

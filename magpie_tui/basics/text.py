@@ -47,6 +47,18 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     return by_folded[found[0]] if found else None
 
 
+def utf8_bytes(text: str) -> bytes:
+    """Return the UTF-8 form of any text.
+
+    Bytes of file names that are not UTF-8 stay those bytes; other lone surrogates, which have no form in UTF-8, become
+    escapes.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
 def plural(count: int, singular: str, plural_form: str | None = None) -> str:
     """Return ``"1 kernel"`` or ``"2 kernels"``."""
     return f"{count:,} {singular if count == 1 else (plural_form or singular + 's')}"

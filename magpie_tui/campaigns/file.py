@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from magpie_tui.basics.errors import UserInputError
-from magpie_tui.basics.files import create_directory, write_text
+from magpie_tui.basics.files import create_directory, is_regular_file, write_text
 from magpie_tui.basics.paths import expanded
 from magpie_tui.campaigns.model import FILE_NAME, Campaign, Goal, Link, Note, StepRecord
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, TEMPLATES
-from magpie_tui.workspaces.damage import Damaged, is_regular_file, read_yaml_file
+from magpie_tui.workspaces.damage import Damaged, read_yaml_file
 
 VERSION = 1
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"

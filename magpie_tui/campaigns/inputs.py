@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
+from magpie_tui.basics.files import open_regular
 from magpie_tui.basics.json_strict import dumps
+from magpie_tui.basics.text import utf8_bytes
 from magpie_tui.campaigns.model import Campaign, Link
 from magpie_tui.campaigns.steps import BY_KEY, Step
 from magpie_tui.workspaces.names import parse_workspace_name, report_name
@@ -18,14 +20,14 @@ _CHUNK = 1 << 20
 
 def digest_of(text: str) -> str:
     """Return a short digest of a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return hashlib.sha256(utf8_bytes(text)).hexdigest()[:16]
 
 
 def file_digest(path: Path) -> str:
     """Return the digest of a file's content; ``missing`` where it cannot be read."""
     found = hashlib.sha256()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while chunk := file.read(_CHUNK):
                 found.update(chunk)
     except OSError:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from magpie_tui.basics.files import is_directory
 from magpie_tui.campaigns.actions import action_for
 from magpie_tui.campaigns.findings import decision_text, finding_of, stage_finding, twin_tables
 from magpie_tui.campaigns.inputs import changed, counting_links, inputs_of
@@ -200,5 +201,5 @@ def runs_of_steps(campaign: Campaign) -> tuple[Run, ...]:
     own = os.path.realpath(os.environ.get(DIRECTORY_VARIABLE) or os.devnull)
 
     directories = [place for step in STEPS for place in _places(campaign, step)]
-    found = list_runs([path for path in directories if path.is_dir()])
+    found = list_runs([path for path in directories if is_directory(path)])
     return tuple(run for run in found if os.path.realpath(run.directory) != own)

@@ -6,7 +6,6 @@ status, same files. What takes long is started detached, as a run of its own.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 
 from magpie_tui import __version__
+from magpie_tui.basics.json_strict import loads
 from magpie_tui.cli.running import own_program
 
 _INSTRUCTIONS = """\
@@ -36,12 +36,18 @@ def build_server() -> MCPServer[Any]:
     return server
 
 
-def _command(*words: object) -> Answer:
-    """Run a command with ``--json`` and return its answer with its exit status."""
-    command = [*own_program(), *map(str, words), "--json"]
+def _command(command: str, *names: object, options: Sequence[str] = ()) -> Answer:
+    """Run a command with ``--json`` and return its answer with its exit status.
+
+    Args:
+        command: Its words, with options that it always gets.
+        names: What it is about; a name that begins with a dash stays a name.
+        options: From ``_given``.
+    """
+    line = [*own_program(), *command.split(), *options, "--json", "--", *map(str, names)]
     try:
         done = subprocess.run(
-            command,
+            line,
             capture_output=True,
             text=True,
             errors="replace",
@@ -51,8 +57,11 @@ def _command(*words: object) -> Answer:
         )
     except subprocess.TimeoutExpired:
         return {"exit_status": None, "error": f"no answer within {_ANSWER_SECONDS:.0f} s", "result": None}
+    except (OSError, ValueError) as error:
+        # A NUL or a lone surrogate has no place in a command line, and neither has a text without end.
+        return {"exit_status": 2, "error": f"this cannot be a command line: {error}", "result": None}
     try:
-        result = json.loads(done.stdout) if done.stdout.strip() else None
+        result = loads(done.stdout) if done.stdout.strip() else None
     except ValueError:
         result = {"text": done.stdout}
     return {
@@ -63,7 +72,7 @@ def _command(*words: object) -> Answer:
 
 
 def _given(**options: object) -> list[str]:
-    """Return ``--name value`` for every option that was given."""
+    """Return ``--name=value`` for every option that was given."""
     words: list[str] = []
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
@@ -72,9 +81,9 @@ def _given(**options: object) -> list[str]:
         if value is True:
             words.append(flag)
         elif isinstance(value, (list, tuple)):
-            words += [flag, *map(str, value)] if value else []
+            words += [f"{flag}={item}" for item in value]
         else:
-            words += [flag, str(value)]
+            words.append(f"{flag}={value}")
     return words
 
 
@@ -86,44 +95,44 @@ def hardware_spec() -> Answer:
 def analyze(kernel_config: str, output_dir: str = "./results", quick: bool = False, performance: bool = True) -> Answer:
     """Prove the kernels of a config correct and time them. Returns a run: ask run_status."""
     options = _given(kernel_config=kernel_config, output_dir=output_dir, quick=quick, no_perf=not performance)
-    return _command("analyze", *options, "--detach")
+    return _command("analyze --detach", options=options)
 
 
 def compare(kernel_config: str, baseline: int = 0, output_dir: str = "./results", quick: bool = False) -> Answer:
     """Rank the correct kernels of a config against the baseline. Returns a run: ask run_status."""
     options = _given(kernel_config=kernel_config, baseline=baseline, output_dir=output_dir, quick=quick)
-    return _command("compare", *options, "--detach")
+    return _command("compare --detach", options=options)
 
 
 def benchmark(benchmark_config: str, output_dir: str = "./results") -> Answer:
     """Measure a served model. Returns a run: ask run_status."""
-    return _command("benchmark", *_given(benchmark_config=benchmark_config, output_dir=output_dir), "--detach")
+    return _command("benchmark --detach", options=_given(benchmark_config=benchmark_config, output_dir=output_dir))
 
 
 def experiment(baseline_config: str, optimized_config: str, pairs: int = 6, output_dir: str = "./results") -> Answer:
     """Measure two configs in interleaved pairs and judge whether serving got faster. Returns a run: ask run_status."""
-    options = _given(pairs=pairs, output_dir=output_dir)
-    return _command("experiment", "-a", baseline_config, "-b", optimized_config, *options, "--detach")
+    options = _given(baseline=baseline_config, optimized=optimized_config, pairs=pairs, output_dir=output_dir)
+    return _command("experiment --detach", options=options)
 
 
 def create_kernel_config(name: str, output: str | None = None) -> Answer:
     """Copy a shipped config (NAME as list_configs shows it) to a file."""
-    return _command("config", "new", name, *(["-o", output] if output else []))
+    return _command("config new", name, options=_given(output=output or None))
 
 
 def list_configs() -> Answer:
     """The shipped configs."""
-    return _command("config", "new")
+    return _command("config new")
 
 
 def check_config(path: str) -> Answer:
     """Everything wrong with a config, with file, line and column."""
-    return _command("config", "check", path)
+    return _command("config check", path)
 
 
 def review_config(path: str) -> Answer:
     """Check a config against this machine: ok, warning, blocker or unknown, each with evidence."""
-    return _command("config", "review", path)
+    return _command("config review", path)
 
 
 def gap_analysis(
@@ -135,42 +144,42 @@ def gap_analysis(
 ) -> Answer:
     """Rank the kernels of a trace, of a directory of traces, or of a profiled workspace."""
     options = _given(start_pct=start_pct, end_pct=end_pct, top_k=top_k, stage=stage)
-    return _command("trace", "kernels", trace, *options)
+    return _command("trace kernels", trace, options=options)
 
 
 def trace_summary(trace: str) -> Answer:
     """Account for every event of a trace: what was read, repaired, dropped, and which numbers that touches."""
-    return _command("trace", "summary", trace)
+    return _command("trace summary", trace)
 
 
 def trace_roofline(trace: str, stage: str | None = None, arch: str | None = None, top_k: int = 0) -> Answer:
     """Operators with shapes, time, work and their distance to the device's ceilings."""
-    return _command("trace", "roofline", trace, *_given(stage=stage, arch=arch, top_k=top_k or None))
+    return _command("trace roofline", trace, options=_given(stage=stage, arch=arch, top_k=top_k or None))
 
 
 def kernel_source(name: str, repos: list[str] | None = None, python: str | None = None) -> Answer:
     """What a kernel's name means; its source, test and reference, with confidence and reasons."""
-    return _command("source", name, *_given(python=python, repos=repos))
+    return _command("source", name, options=_given(python=python, repos=repos))
 
 
 def recommend_kernel(workspace: str, repos: list[str] | None = None, python: str | None = None) -> Answer:
     """One kernel to work on, measured evidence apart from assumptions, rejected ones with reasons."""
-    return _command("recommend", workspace, *_given(python=python, repos=repos))
+    return _command("recommend", workspace, options=_given(python=python, repos=repos))
 
 
 def list_benchmark_results(output_dir: str = "./results") -> Answer:
     """Workspaces below a directory, newest first: ours and upstream's."""
-    return _command("workspaces", "list", output_dir)
+    return _command("workspaces list", output_dir)
 
 
 def get_benchmark_result(workspace_dir: str) -> Answer:
     """Everything about one workspace: report, files, problems."""
-    return _command("workspaces", "show", workspace_dir)
+    return _command("workspaces show", workspace_dir)
 
 
 def get_workspace(path: str) -> Answer:
     """Everything about one workspace of any kind: report, files, problems."""
-    return _command("workspaces", "show", path)
+    return _command("workspaces show", path)
 
 
 def compare_benchmark_reports(baseline: str, optimized: str) -> Answer:
@@ -180,12 +189,12 @@ def compare_benchmark_reports(baseline: str, optimized: str) -> Answer:
 
 def run_status(run_id: str) -> Answer:
     """State, progress, exit status and workspace of a run."""
-    return _command("runs", "show", run_id)
+    return _command("runs show", run_id)
 
 
 def run_log(run_id: str, stream: str = "stdout") -> Answer:
     """The last 8,000 bytes of a run's stdout or stderr."""
-    shown = _command("runs", "show", run_id)
+    shown = _command("runs show", run_id)
     result = shown["result"]
     directory = result.get("directory") if isinstance(result, dict) else None
     if not isinstance(directory, str) or stream not in {"stdout", "stderr"}:
@@ -202,12 +211,12 @@ def run_log(run_id: str, stream: str = "stdout") -> Answer:
 
 def run_stop(run_id: str) -> Answer:
     """Stop a run and every process that it started."""
-    return _command("runs", "stop", run_id)
+    return _command("runs stop", run_id)
 
 
 def run_list(output_dir: str | None = None) -> Answer:
     """Runs under the output directories, live and ended."""
-    return _command("runs", "list", *_given(output_dir=output_dir))
+    return _command("runs list", options=_given(output_dir=output_dir))
 
 
 def verify(path: str) -> Answer:
@@ -217,7 +226,7 @@ def verify(path: str) -> Answer:
 
 def campaign_show(directory: str) -> Answer:
     """The nine steps of a campaign: state, finding, next action."""
-    return _command("campaign", "show", directory)
+    return _command("campaign show", directory)
 
 
 _TOOLS: Sequence[Any] = (

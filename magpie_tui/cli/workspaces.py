@@ -45,8 +45,8 @@ def list_command(
     Example: magpie-tui workspaces list results --kind compare --limit 5
     """
     from magpie_tui.basics.errors import UserInputError
+    from magpie_tui.basics.files import is_directory
     from magpie_tui.workspaces.browse import scan_workspaces
-    from magpie_tui.workspaces.damage import is_directory
 
     roots = directories or [Path("results")]
     for root in directories or []:

@@ -24,7 +24,7 @@ MAX_DEPTH = 40
 MAX_VALUES = 20_000
 """Values after aliases are followed."""
 _MAX_SYNTAX_ERRORS = 20
-_MAX_PARSED_CHARACTERS = 2_000_000
+_MAX_PARSED_CHARACTERS = 400_000
 """Work spent on a file with many syntax errors."""
 
 _KEY_LINE = re.compile(r"(?P<indent> *(?:- +)?)[\w.<][\w.<-]*:(?:\s(?P<value>.*))?$")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from magpie_tui.basics.files import open_regular
+
 CHUNK_BYTES = 1 << 18
 
 
 def read_tail_bytes(path: Path, max_bytes: int) -> bytes:
     """Return at most the last ``max_bytes`` of ``path``; nothing when it is not there or not readable."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - max_bytes))
             parts = []
@@ -19,7 +21,7 @@ def read_tail_bytes(path: Path, max_bytes: int) -> bytes:
                 parts.append(part)
                 max_bytes -= len(part)
             return b"".join(parts)
-    except OSError:
+    except (OSError, ValueError):
         return b""
 
 
@@ -65,7 +67,7 @@ class FileTail:
         After a truncation or a replacement it goes on at the beginning.
         """
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return b""
         try:

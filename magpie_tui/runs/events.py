@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
+from magpie_tui.basics.files import open_regular
+from magpie_tui.basics.json_strict import loads_tolerant
 from magpie_tui.processes.tail import read_tail_bytes
 from magpie_tui.runs import layout
 from magpie_tui.runs.model import Progress
@@ -91,7 +93,7 @@ class EventWriter:
 def parse_event(line: bytes) -> tuple[Progress, Path | None] | None:
     """Return the event of one line and the workspace that it names; None for a torn or foreign line."""
     try:
-        event = json.loads(line)
+        event = loads_tolerant(line)
     except ValueError:
         return None
     if not isinstance(event, dict) or not isinstance(event.get("step"), str):
@@ -111,7 +113,10 @@ def parse_event(line: bytes) -> tuple[Progress, Path | None] | None:
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if math.isfinite(value) else None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number with more digits than any float
+        return None
 
 
 def parse_time(value: object) -> datetime | None:
@@ -149,7 +154,7 @@ def read_events(path: Path) -> tuple[Progress | None, Path | None]:
 
 def _ends(path: Path) -> list[bytes]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_READ_BYTES)
     except OSError:
         return []

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from magpie_tui.basics.files import open_regular
 from magpie_tui.basics.json_strict import loads
 from magpie_tui.processes.identity import ProcessIdentity, is_alive
 from magpie_tui.processes.procfs import boot_id
@@ -16,6 +17,8 @@ from magpie_tui.runs import layout
 from magpie_tui.runs.events import parse_time, read_events
 from magpie_tui.runs.model import OVER, Run, RunState, StopRecord
 from magpie_tui.runs.status_file import pid_namespace
+
+_LARGEST_STATUS_BYTES = 4 << 20
 
 
 def read_run(directory: Path) -> Run:
@@ -39,7 +42,8 @@ def read_run(directory: Path) -> Run:
 
 def _read_status(directory: Path) -> tuple[dict[str, Any], str | None]:
     try:
-        status = loads((directory / layout.STATUS).read_bytes())
+        with open_regular(directory / layout.STATUS) as file:
+            status = loads(file.read(_LARGEST_STATUS_BYTES))
     except FileNotFoundError:
         return {}, f"{layout.STATUS} is missing"
     except OSError as error:
@@ -84,7 +88,7 @@ def _is_locked(directory: Path) -> bool:
 def _from_status(directory: Path, status: dict[str, Any], problem: str | None) -> Run:
     name = status.get("state")
     state = RunState(name) if isinstance(name, str) and name in RunState.__members__ else RunState.lost
-    if problem is None and name not in RunState.__members__:
+    if problem is None and state is RunState.lost and name != RunState.lost.value:
         problem = f"its state is not one of ours: {name!r}"
     command = status.get("command")
     remaining = status.get("remaining_processes")
@@ -136,7 +140,14 @@ def _text(status: dict[str, Any], key: str) -> str:
 
 def _number(status: dict[str, Any], key: str) -> float | None:
     value = status.get(key)
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return _real(value) if not isinstance(value, bool) else None
+
+
+def _real(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return None
 
 
 def _whole(value: object) -> int | None:
@@ -159,7 +170,7 @@ def _stop(value: object) -> StopRecord | None:
     return StopRecord(
         by=value["by"],
         requested_at=parse_time(value.get("requested_at")),
-        grace_s=float(grace_s) if isinstance(grace_s, (int, float)) else None,
+        grace_s=_real(grace_s),
         processes_ended=_whole(value.get("processes_ended")),
         processes_killed=_whole(value.get("processes_killed")),
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError
-from magpie_tui.basics.files import write_json
+from magpie_tui.basics.files import is_directory, open_regular, write_json
 from magpie_tui.basics.json_strict import loads
 from magpie_tui.basics.paths import private_directory, state_directory
 from magpie_tui.runs.status_file import utc_now
@@ -22,7 +22,7 @@ _AT_MOST = 200
 
 def remembered_output_dirs(environment: Mapping[str, str] | None = None) -> list[Path]:
     """Return the output directories that were used and still exist, the last used first."""
-    return [path for path in map(Path, _read(state_directory(environment) / _FILE)) if path.is_dir()]
+    return [path for path in map(Path, _read(state_directory(environment) / _FILE)) if is_directory(path)]
 
 
 def remember_output_dir(path: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -43,7 +43,8 @@ def remember_output_dir(path: Path, environment: Mapping[str, str] | None = None
 def _read(file: Path) -> dict[str, str]:
     """Return path -> time of last use, in the order of the file; nothing when it is missing or damaged."""
     try:
-        content = loads(file.read_bytes())
+        with open_regular(file) as opened:
+            content = loads(opened.read())
         return {str(entry["path"]): str(entry["used_at"]) for entry in content["directories"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, UserInputError
+from magpie_tui.basics.files import is_directory
 from magpie_tui.basics.text import nearest
 from magpie_tui.processes.children import kill_marked
 from magpie_tui.processes.identity import ProcessIdentity, is_alive, marked, signal_process
@@ -66,7 +67,7 @@ def run_directories(output_dirs: Sequence[Path]) -> list[Path]:
         place = output_dir.absolute().joinpath(*layout.RUNS_PLACE)
         with contextlib.suppress(OSError):
             for path in place.iterdir():
-                if not path.name.startswith(".") and path.is_dir():
+                if not path.name.startswith(".") and is_directory(path):
                     found[path] = None
     return sorted(found, key=lambda path: (path.name, str(path)), reverse=True)
 

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from magpie_tui.basics.files import is_directory
 from magpie_tui.basics.text import plural
 from magpie_tui.workspaces.benchmark import BenchmarkReport
-from magpie_tui.workspaces.damage import Damaged, DamagedReportError, is_directory, kind_of, read_json_file
+from magpie_tui.workspaces.damage import Damaged, DamagedReportError, kind_of, read_json_file
 from magpie_tui.workspaces.headlines import Report, experiment_headline, headline_of, status_of
 from magpie_tui.workspaces.names import WorkspaceKind, WorkspaceName, parse_workspace_name, report_name
 from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport

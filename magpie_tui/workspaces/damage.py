@@ -6,7 +6,6 @@ import errno
 import json
 import math
 import os
-import stat
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -182,22 +181,6 @@ def _plain(value: object, nodes_left: list[int]) -> object:
     if isinstance(value, (datetime, date)):
         return value.isoformat()
     return str(value)
-
-
-def is_directory(path: Path) -> bool:
-    """True for a directory that can be reached; never an error, whatever the path is."""
-    try:
-        return stat.S_ISDIR(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
-
-
-def is_regular_file(path: Path) -> bool:
-    """True for a file that can be reached; never an error, whatever the path is."""
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
 
 
 def kind_of(value: object) -> str:

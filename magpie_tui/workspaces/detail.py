@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.files import is_directory, is_regular_file
 from magpie_tui.basics.text import nearest
 from magpie_tui.workspaces.benchmark import BenchmarkReport, read_client_result
 from magpie_tui.workspaces.benchmark_summary import BenchmarkSummary, read_benchmark_summary
@@ -25,8 +26,6 @@ from magpie_tui.workspaces.damage import (
     LARGEST_REPORT_BYTES,
     Damaged,
     DamagedReportError,
-    is_directory,
-    is_regular_file,
     kind_of,
     read_json_file,
     read_yaml_file,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from magpie_tui.basics.files import is_directory
 from magpie_tui.workspaces.browse import find_workspaces
-from magpie_tui.workspaces.damage import is_directory
 from magpie_tui.workspaces.names import parse_workspace_name
 
 DEBOUNCE_MS = 400

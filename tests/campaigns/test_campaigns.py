@@ -212,6 +212,13 @@ def test_wrong_requests_are_refused(walked: Campaign, tmp_path: Path) -> None:
         edit.set_integration(walked, "prayer", "")
     with pytest.raises(UserInputError, match="there is no step"):
         edit.find_step("12")
+    trace = tmp_path / "trace.json"
+    trace.write_text('{"traceEvents": [{"ph": "X"')
+    with pytest.raises(UserInputError, match="no kernel config"):
+        edit.set_candidate(walked, "a", trace)
+    with pytest.raises(UserInputError, match="no benchmark config"):
+        edit.new_campaign(tmp_path / "new", template="full", files={"baseline": trace})
+    assert not (tmp_path / "new").exists()
 
 
 @settings(max_examples=25)

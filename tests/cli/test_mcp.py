@@ -31,6 +31,9 @@ async def test_an_agent_checks_runs_and_reads_a_kernel(tmp_path: Path) -> None:
         assert {"hardware_spec", "analyze", "compare", "benchmark", "gap_analysis", "run_status"} <= tools
         wrong = await call(client, "check_config", path=str(tmp_path / "missing.yaml"))
         assert wrong["exit_status"] == 2
+        for name in ("--help", "a\0b"):
+            refused = await call(client, "verify", path=name)
+            assert (refused["exit_status"], refused["result"]) == (2, None), refused
         config = ROOT / "examples" / "cpp_vector_add" / "analyze.yaml"
         started = await call(client, "analyze", kernel_config=str(config), output_dir=str(tmp_path / "out"))
         assert started["exit_status"] == 0, started

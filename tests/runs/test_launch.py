@@ -203,6 +203,9 @@ def test_finding_by_parts_of_the_id(tmp_path: Path) -> None:
         ('{"state": "run', "status.json is damaged"),
         ('{"state": "flying"}', "its state is not one of ours: 'flying'"),
         ("{}", "its state is not one of ours: None"),
+        ('{"state": ["running"]}', "its state is not one of ours: ['running']"),
+        pytest.param("[" * 9999, "status.json is damaged", id="deep"),
+        pytest.param('{"state": "running", "cpu_s": 1' + "0" * 400 + "}", "it never got a supervisor", id="digits"),
         ('{"state": "running", "supervisor": 5, "command": {}, "stop": []}', "it never got a supervisor"),
     ],
 )

@@ -184,7 +184,7 @@ def read_rows(path: Path) -> tuple[tuple[RequestRow, ...], tuple[RequestRow, ...
             for number, line in enumerate(file, 1):
                 try:
                     rows.append(decoder.decode(line))
-                except (msgspec.DecodeError, msgspec.ValidationError) as error:
+                except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
                     raise UserInputError(
                         f"this line is no row of a request: {error}", path=path, line=number
                     ) from error
@@ -216,13 +216,16 @@ def read_result(directory: Path) -> LoadResult:
     try:
         value = msgspec.json.decode(path.read_bytes(), type=_ResultFile)
         client = msgspec.json.decode(value.client, type=ClientHealth)
+        plan = _tagged_plan(value.plan)
     except OSError as error:
         raise UserInputError(f"the load cannot be read: {error.strerror}", path=path) from error
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, KeyError, RecursionError) as error:
         raise UserInputError(f"this is no record of a load: {error}", path=path) from error
+    except UserInputError as error:
+        raise UserInputError(f"this is no record of a load: {error.message}", path=path) from error
     warmup, measured = read_rows(directory / REQUESTS_NAME)
     return LoadResult(
-        plan=_tagged_plan(value.plan),
+        plan=plan,
         requests=measured,
         client=client,
         warmup=warmup,
