@@ -238,6 +238,14 @@ def _number(value: Fact) -> str:
     return f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
 
 
+def _apart(got: Fact, expected: Fact) -> tuple[str, str]:
+    """Both values with as many digits as show that they differ; at least three."""
+    if not isinstance(got, (int, float)) or not isinstance(expected, (int, float)):
+        return str(got), str(expected)
+    texts = ((f"{got:.{digits}g}", f"{expected:.{digits}g}") for digits in range(3, 18))
+    return next(((first, second) for first, second in texts if first != second), (repr(got), repr(expected)))
+
+
 def describe_deviation(item: Mapping[str, Fact]) -> str:
     """Say how far an output is off: maximum errors, the worst element, the tolerance."""
     found, tolerance = item["deviation"], item["tolerance"]
@@ -246,10 +254,8 @@ def describe_deviation(item: Mapping[str, Fact]) -> str:
     parts = [f"output{item['name']}: max abs error {_number(found['max_abs'])}"]
     if found.get("max_rel") is not None:
         parts.append(f"max rel error {_number(found['max_rel'])}")
-    parts.append(
-        f"at {found['position']}: {_number(found['got'])} instead of {_number(found['expected'])}, "
-        f"allowed {_number(found['allowed'])}"
-    )
+    got, expected = _apart(found["got"], found["expected"])
+    parts.append(f"at {found['position']}: {got} instead of {expected}, allowed {_number(found['allowed'])}")
     if found.get("over"):
         parts.append(f"{found['over']} of {found['compared']} elements beyond the bound")
     else:

@@ -17,7 +17,7 @@ from magpie_tui.kernels.harness.carry import read_value, write_value
 from magpie_tui.kernels.harness.confine import _entries_but, landlock_version
 from magpie_tui.kernels.harness.gating import GateRequests
 from magpie_tui.kernels.harness.loading import LoadedKernel, load_module
-from magpie_tui.kernels.model import GateCheck
+from magpie_tui.kernels.model import Fact, GateCheck
 from magpie_tui.kernels.probes import LATE_WORK_NS, is_refusal
 from magpie_tui.kernels.settings import EvaluationSettings, GateSettings, quick_settings
 from magpie_tui.kernels.watching import IdentityWatch, thread_times
@@ -253,3 +253,18 @@ def test_a_reference_that_takes_too_long_is_no_fault_of_the_kernel(judge_kernel:
     assert (judgement.word, judgement.ours) == ("resource", True)
     assert "the reference" in (judgement.reason or "")
     assert {check.status for check in judgement.checks if check.id != "G23"} == {"not_run"}
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "text"),
+    [
+        (-4.381692, -4.376332, "-4.382 instead of -4.376"),
+        (1.0, 2.0, "1 instead of 2"),
+        (0.1 + 0.2, 0.3, "0.30000000000000004 instead of 0.29999999999999999"),
+        (2.5, 2.5, "2.5 instead of 2.5"),
+    ],
+)
+def test_a_deviation_shows_digits_that_differ(got: float, expected: float, text: str) -> None:
+    found: dict[str, Fact] = {"max_abs": 0.005, "position": [1], "got": got, "expected": expected, "allowed": 1e-4}
+    told = checks.describe_deviation({"name": "", "deviation": found, "tolerance": {"rtol": 0, "scale": 0, "atol": 0}})
+    assert f"at [1]: {text}, allowed 0.0001" in told
