@@ -18,11 +18,15 @@ def _word(word: str, after: str = "") -> str:
     return rf"{word}(?<!\w{word})\b{zero}(?![=:] ?0\b){after}"
 
 
+_A_SIZE = "".join(rf"(?<!\b{which} error)" for which in ("largest", "abs", "rel", "mean")) + "(?! within the bound)"
+"""An error that is a number of the gate's, not an event."""
+
 FLAG_PATTERNS: tuple[str, ...] = (
     r"Traceback \(most recent call last\)",
     "Error: ",
     "Exception: ",
-    *(_word(word, r"(?=[:\] ]|$)") for word in ("ERROR", "Error", "error", "FATAL", "Fatal", "fatal", "CRITICAL")),
+    *(_word(word, r"(?=[:\] ]|$)") for word in ("ERROR", "Error", "FATAL", "Fatal", "fatal", "CRITICAL")),
+    _word("error", rf"{_A_SIZE}(?=[:\] ]|$)"),
     *(_word(word) for word in ("FAIL", "FAILED", "FAILURE", "Failed", "failed", "Failure", "failure")),
     *(_word(word) for word in ("preempted", "Preempted", "preemption", "Preemption", "OOM")),
     *("Segmentation fault", "Bus error", "Illegal instruction", "Aborted", "core dumped", "Core dumped"),
