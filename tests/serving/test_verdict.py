@@ -14,7 +14,7 @@ import pytest
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.serving.verdict import judge_workspaces
 from magpie_tui.serving.verdict_comparability import declared_changes
-from magpie_tui.serving.verdict_model import Fact, Pair
+from magpie_tui.serving.verdict_model import Fact, Pair, ServingVerdict
 from magpie_tui.serving.verdict_reading import pair_up
 from magpie_tui.serving.verdict_rule import Question, Twins, decide, interim_text
 from magpie_tui.serving.verdict_text import markdown, verdict_json
@@ -112,6 +112,25 @@ def test_measured_lengths_may_differ_by_one_percent() -> None:
 
     assert word(100.9) == "improved"
     assert word(102.0) == "not_comparable"
+
+
+def test_servers_that_are_shared_are_said() -> None:
+    """A reset cache is as good as a fresh server, and the verdict says so; a kept one in one arm only is not."""
+
+    def verdict(policy: str) -> ServingVerdict:
+        def facts(value: str) -> dict[str, Any]:
+            return {"facts": {"server.cache_policy": value}}
+
+        pairs = [
+            Pair(pair.number, served_run("a", values=dict(pair.a.values), **facts("fresh server")), pair.b, pair.first)
+            for pair in steady_pairs(0.03, **facts(policy))
+        ]
+        return decide(Question(planned=8), pairs, interleaved=True)
+
+    shared = verdict("reset")
+    assert shared.word == "improved"
+    assert any("8 of 16 runs used a server that was running before" in note for note in shared.comparability.notes)
+    assert verdict("kept").word == "not_comparable"
 
 
 def test_a_run_that_does_not_count_makes_it_invalid() -> None:

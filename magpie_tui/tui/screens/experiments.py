@@ -34,7 +34,8 @@ LOOK_S = 2.0
 EMPTY = (
     "no experiment yet\n\n"
     "An experiment measures two benchmark configs in interleaved pairs and says whether B serves faster than A:\n"
-    "magpie-tui experiment -a BASE.yaml -b NEW.yaml --pairs 8\n\n"
+    "magpie-tui experiment -a BASE.yaml -b NEW.yaml --pairs 8\n"
+    "or in 7  Configs, on the baseline:  L, mode experiment\n\n"
     "It is a run of its own: 2  Runs  shows its log, and this place its pairs as they come."
 )
 
