@@ -65,6 +65,17 @@ def data_directory(environment: Mapping[str, str] | None = None) -> Path:
     return _directory("DATA", "XDG_DATA_HOME", ".local/share", environment)
 
 
+def real_path(path: Path) -> Path:
+    """Return ``path`` absolute and without links; where links run in a circle it stays as far as it was followed.
+
+    ``Path.resolve`` raises RuntimeError there before Python 3.13.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # a NUL: it is no name of a file
+        return path.absolute()
+
+
 def private_directory(path: Path) -> Path:
     """Create ``path`` (mode 0700, parents too) if it is missing and return it."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -21,6 +21,7 @@ from magpie_tui.basics.files import atomic_writer
 from magpie_tui.basics.json_strict import dumps, loads
 from magpie_tui.basics.paths import home_directory
 from magpie_tui.basics.redact import REDACTED, is_secret_name, redact_command, redact_text, redact_values
+from magpie_tui.basics.text import utf8_bytes
 from magpie_tui.campaigns.caches_aside import RECORD_NAME as MOVED_NAME
 from magpie_tui.campaigns.difference import config_sources
 from magpie_tui.campaigns.file import campaign_text, now_utc
@@ -122,9 +123,9 @@ def write_bundle(campaign: Campaign, path: Path, reports: Mapping[str, str]) -> 
     """
     content = _Content()
     moved = _moved(campaign, content)
-    _put(content, FILE_NAME, campaign_text(moved).encode())
+    _put(content, FILE_NAME, utf8_bytes(campaign_text(moved)))
     for name, text in reports.items():
-        _put(content, name, text.encode())
+        _put(content, name, utf8_bytes(text))
     if (campaign.directory / MOVED_NAME).is_file():
         _read(content, campaign.directory / MOVED_NAME, MOVED_NAME)
     manifest = {

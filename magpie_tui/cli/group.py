@@ -8,6 +8,7 @@ several values at once (``--categories a b``), as upstream's command line does.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from magpie_tui.cli.context import GlobalOptions
 
 GLOBAL_PANEL = "Global options"
+_LARGEST_NUMBER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +143,25 @@ def expand_multiple(command: click.Command, arguments: Sequence[str]) -> list[st
     return expanded
 
 
+def _require_usable_numbers(context: click.Context, parameter: click.Parameter) -> None:
+    """Refuse what no option can mean and no range of an option keeps out: NaN, infinities, numbers beyond 64 bits."""
+    value = context.params.get(parameter.name or "")
+    for number in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise click.BadParameter(f"{number} is no number that can be used here.", context, parameter)
+        if isinstance(number, int) and abs(number) > _LARGEST_NUMBER:
+            raise click.BadParameter(f"a number of {len(str(number))} digits is too large.", context, parameter)
+
+
 class Command(TyperCommand):
     """A command whose repeatable options take several values."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse ``args`` after expanding the repeatable options."""
-        return super().parse_args(ctx, expand_multiple(self, args))
+        rest = super().parse_args(ctx, expand_multiple(self, args))
+        for parameter in self.params:
+            _require_usable_numbers(ctx, parameter)
+        return rest
 
 
 class CommandGroup(TyperGroup):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from magpie_tui.basics.paths import real_path
 from magpie_tui.basics.text import plural
 from magpie_tui.kernels.harness.numbers import BIAS_LIMIT
 from magpie_tui.kernels.model import CheckStatus, Fact, GateCheck
@@ -118,7 +119,7 @@ def confined(facts: Mapping[str, Fact], rights: Rights | None, *, same: bool) ->
     if not same:
         return [check("G19", "fail", "files of the harness or of another kernel changed while it ran")]
     version, readable = facts.get("landlock"), facts.get("readable")
-    seen = [str(path) for path in rights.references if isinstance(readable, list) and str(path.resolve()) in readable]
+    seen = [str(path) for path in rights.references if isinstance(readable, list) and str(real_path(path)) in readable]
     numbers: dict[str, Fact] = {"landlock": version, "signals": facts.get("signals"), "writable": facts.get("writable")}
     if rights.visible:
         reading = f"its source can be read by the kernel ({'; '.join(rights.visible.values())})"

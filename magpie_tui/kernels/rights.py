@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import magpie_tui
-from magpie_tui.basics.paths import expanded
+from magpie_tui.basics.paths import expanded, real_path
 from magpie_tui.kernels.harness.frames import Message
 
 CACHE_VARIABLES: dict[str, str] = {
@@ -113,7 +113,7 @@ def rights_for(
     hidden: list[Path] = []
     visible: dict[str, str] = {}
     for path in references:
-        if path.resolve() == source.resolve():
+        if real_path(path) == real_path(source):
             visible[str(path)] = "kernel and reference are in one file"
         else:
             hidden += [path, *compiled_forms(path)]

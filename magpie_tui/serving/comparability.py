@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -106,7 +107,7 @@ def weights_identity(path: Path) -> str | None:
                 digest.update(name.encode() + b"\0" + file.read_bytes())
         for file in sorted(path.iterdir()):
             if file.suffix in (".safetensors", ".bin", ".gguf", ".pt"):
-                digest.update(f"{file.name}\0{file.stat().st_size}\n".encode())
+                digest.update(os.fsencode(f"{file.name}\0{file.stat().st_size}\n"))
     except OSError:
         return None
     return digest.hexdigest()[:16]

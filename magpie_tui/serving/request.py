@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from magpie_tui.basics.text import utf8_bytes
 from magpie_tui.configs.benchmark import BenchmarkConfig, read_benchmark_config
 from magpie_tui.configs.positions import raise_on_errors
 from magpie_tui.configs.syntax import parse_document
@@ -73,6 +74,6 @@ def check_options(options: CommandOptions) -> BenchmarkConfig:
     Raises:
         UserInputError: They contradict each other.
     """
-    config = read_benchmark_config(parse_document(config_text(options).encode(), Path("(command line)")))
+    config = read_benchmark_config(parse_document(utf8_bytes(config_text(options)), Path("(command line)")))
     raise_on_errors(config.problems)
     return config

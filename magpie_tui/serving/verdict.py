@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.paths import real_path
 from magpie_tui.serving.experiment import judge_experiment
 from magpie_tui.serving.experiment_state import STATE_NAME
 from magpie_tui.serving.verdict_comparability import declared_changes
@@ -39,7 +40,7 @@ def judge_workspaces(
                 hint="give two: magpie-tui verdict BASELINE OPTIMIZED",
             )
         return judge_experiment(baseline, write=False)
-    if baseline.resolve() == optimized.resolve():
+    if real_path(baseline) == real_path(optimized):
         raise UserInputError("baseline and optimized are the same directory", path=optimized)
     runs_a, twin_a = split_profiled(find_runs(baseline))
     runs_b, twin_b = split_profiled(find_runs(optimized))

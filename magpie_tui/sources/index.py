@@ -138,6 +138,8 @@ class SourceIndex:
 
     def definitions(self, symbol: str, *, kinds: Iterable[str]) -> list[Definition]:
         """Return where a function of exactly this name is defined."""
+        if not _is_text(symbol):
+            return []
         wanted = tuple(kinds)
         marks = ", ".join("?" * len(wanted))
         rows = self._connection.execute(
@@ -156,6 +158,8 @@ class SourceIndex:
 
     def tests_with(self, word: str) -> list[str]:
         """Return the tests that mention a word."""
+        if not _is_text(word):
+            return []
         rows = self._connection.execute(
             "SELECT path FROM words JOIN files ON files.id = words.file WHERE word = ? ORDER BY path", (word,)
         )

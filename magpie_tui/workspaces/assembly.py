@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from magpie_tui.basics.paths import real_path
 from magpie_tui.workspaces.damage import Damaged, read_bounded
 from magpie_tui.workspaces.values import as_list, as_mapping, as_text
 
@@ -155,8 +156,8 @@ def listings_of(workspace: Path, state_more: Mapping[str, object]) -> tuple[List
     for item in as_list(state_more.get("assembly")):
         entry = as_mapping(item)
         kind, name, file = (as_text(entry.get(key)) or "" for key in ("kind", "name", "file"))
-        path = (workspace / file).resolve()
-        if not path.is_relative_to(workspace.resolve()):
+        path = real_path(workspace / file)
+        if not path.is_relative_to(real_path(workspace)):
             found.append(Listing(kind, name, reason="it is outside the workspace"))
             continue
         data = read_bounded(path, LARGEST_LISTING_BYTES)

@@ -28,6 +28,26 @@ def test_names_that_cannot_be_opened_are_the_users_input(
     assert "internal" not in shown
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["trace", "stages", "t.json", "--CONC", "9" * 400],
+        ["analyze", "--budget", "nan", "-k", "a.yaml"],
+        ["runs", "stop", "x", "--grace", "1e309"],
+        ["verdict", "here", "loop"],
+        ["source", "\udcff", "--no-packages"],
+    ],
+)
+def test_values_that_no_option_can_mean(
+    line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(line) in (1, 2)
+    assert "internal" not in capsys.readouterr().err
+
+
 def test_closed_and_full_streams() -> None:
     for streams, status in ((">&-", 0), (">/dev/full", 3), (">/dev/full 2>/dev/full", 3), ("<&- >&- 2>&-", 0)):
         line = f'exec "$@" paths {streams}'
