@@ -1,24 +1,26 @@
 """Measure the full-screen app against its budgets and beside other programs, and print one table.
 
-    python -m benchmarks.tui [--quick] [--only WORD]
+    python -m benchmarks.tui [--quick] [--only WORD] [--log-lines N] [--fastdatatable PYTHON]
 
 Every program runs in a pseudo-terminal of 140 x 44 cells, so that bytes are those that a terminal gets and CPU time is
-that of the whole process. The packaged fast table is measured where ``textual-fastdatatable`` can be imported. Exit
-status 1: a budget does not hold here.
+that of the whole process. The packaged fast table is measured where ``textual-fastdatatable`` can be imported: here, or
+by the interpreter that ``--fastdatatable`` names (an environment with ``pip install textual-fastdatatable numpy``).
+Exit status 1: a budget does not hold here.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from benchmarks.terminal import Reply, TerminalProgram
 from magpie_tui.basics.tables import Column, format_table
 
 PROGRAMS = str(Path(__file__).parent / "tui_programs.py")
+TRACE = Path(__file__).parent.parent / "examples/traces/h200_graph_rank-0.pt.trace.json.gz"
 FLOOD_LINES_PER_S = 100_000
 LINE = "2026-12-02 14:10:00 INFO Decode batch. #running-req: 32, #token: {:08d}, usage 0.41\n"
 
@@ -68,15 +71,20 @@ class Result:
         ]
 
 
-def program(name: str, *arguments: str) -> TerminalProgram:
+def program(name: str, *arguments: str, python: str = sys.executable) -> TerminalProgram:
     """Start one of the small programs."""
-    return TerminalProgram([sys.executable, PROGRAMS, name, *arguments])
+    return TerminalProgram([python, PROGRAMS, name, *arguments])
+
+
+def own_directories(directory: Path) -> dict[str, str]:
+    """Variables that keep the app away from the user's own settings."""
+    return {f"MAGPIE_TUI_{kind}_DIR": str(directory / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE", "DATA")}
 
 
 def our_app(directory: Path) -> TerminalProgram:
-    """Start the app on an empty directory, away from the user's own settings."""
-    own = {f"MAGPIE_TUI_{kind}_DIR": str(directory / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE", "DATA")}
-    return TerminalProgram([sys.executable, "-m", "magpie_tui", "--root", str(directory)], environment=own)
+    """Start the app on an empty directory."""
+    command = [sys.executable, "-m", "magpie_tui", "--root", str(directory)]
+    return TerminalProgram(command, environment=own_directories(directory))
 
 
 def median(values: list[float]) -> float:
@@ -118,6 +126,42 @@ def idle(directory: Path, seconds: float) -> list[Result]:
     ]
 
 
+def slices(directory: Path, repeats: int) -> list[Result]:
+    """CPU time of the longest piece of work of the event loop, while places and the panes of a trace are opened."""
+    root, report = directory / "walked", directory / "slices.json"
+    (root / "traces").mkdir(parents=True)
+    (root / "traces" / TRACE.name).symlink_to(TRACE)
+    first, again, panes = [], [], []
+
+    def longest_ms(app: TerminalProgram, keys: Sequence[bytes]) -> float:
+        os.kill(app.pid, signal.SIGUSR1)
+        for key in keys:
+            app.send(key)
+            app.settle(0.7)
+        os.kill(app.pid, signal.SIGUSR2)
+        deadline = time.perf_counter() + 10
+        while not report.exists() and time.perf_counter() < deadline:
+            app.read(0.02)
+        found: float = json.loads(report.read_text())
+        report.unlink()
+        return found * 1e3
+
+    command = [sys.executable, PROGRAMS, "our-app", str(root), str(report)]
+    for _ in range(repeats):
+        with TerminalProgram(command, environment=own_directories(directory / "own")) as app:
+            app.wait_for(b"Campaign")
+            app.settle(4.0)  # the other places are imported meanwhile
+            digits = [str(digit).encode() for digit in (2, 4, 5, 6, 7, 8, 1, 3)]
+            first.append(longest_ms(app, digits))
+            again.append(longest_ms(app, digits))
+            panes.append(longest_ms(app, [b"\r", *[b"}"] * 4, b"j", b"]"]))
+    return [
+        Result("longest work of the loop, places first opened, CPU ms", median(first), 20),
+        Result("longest work of the loop, places opened again, CPU ms", median(again), 20),
+        Result("longest work of the loop, panes of a trace, CPU ms", median(panes), 20),
+    ]
+
+
 # -- tables ------------------------------------------------------------------------------------------------------
 
 
@@ -141,10 +185,12 @@ def middle(replies: list[Reply]) -> Reply:
     )
 
 
-def table_figures(name: str, directory: Path, repeats: int, *, load: bool) -> TableFigures:
+def table_figures(
+    name: str, directory: Path, repeats: int, *, load: bool, python: str = sys.executable
+) -> TableFigures:
     """Load, move, page and sort one table."""
     report = directory / f"{name}.json"
-    with program(name, str(report)) as app:
+    with program(name, str(report), python=python) as app:
         app.wait_for(b"ready to load", 120)
         app.settle()
         if load:
@@ -161,13 +207,18 @@ def table_figures(name: str, directory: Path, repeats: int, *, load: bool) -> Ta
     return TableFigures(cursor, page, median(sorts), frozen)
 
 
-def tables(directory: Path, repeats: int) -> list[Result]:
-    """Ours at a million rows beside Textual's at ten thousand and the packaged fast one at a million."""
+def tables(directory: Path, repeats: int, fast_python: str) -> list[Result]:
+    """Ours at a million rows beside Textual's at ten thousand and the packaged fast one at a million.
+
+    Args:
+        fast_python: Interpreter that may have the packaged fast one.
+    """
     ours = table_figures("our-table", directory, repeats, load=True)
     peers = [("DataTable, 10,000 rows", table_figures("textual-table", directory, repeats, load=True))]
     results = []
-    if importlib.util.find_spec("textual_fastdatatable") is not None:
-        peers.append(("fastdatatable, 1,000,000", table_figures("fast-table", directory, repeats, load=False)))
+    if _has_fast_table(fast_python):
+        fast = table_figures("fast-table", directory, repeats, load=False, python=fast_python)
+        peers.append(("fastdatatable, 1,000,000", fast))
     for peer, theirs in peers:
         results += [
             Result("table 1M: cursor key, CPU ms", ours.cursor.cpu_ms, 5, peer, theirs.cursor.cpu_ms),
@@ -182,6 +233,11 @@ def tables(directory: Path, repeats: int) -> list[Result]:
     if len(peers) == 1:
         results.append(Result("table 1M: cursor key, CPU ms", ours.cursor.cpu_ms, 5, "fastdatatable: not installed"))
     return results
+
+
+def _has_fast_table(python: str) -> bool:
+    found = subprocess.run([python, "-c", "import textual_fastdatatable"], capture_output=True, check=False)
+    return found.returncode == 0
 
 
 def changed_rows(repeats: int) -> list[Result]:
@@ -301,9 +357,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the full-screen app.")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, one million log lines")
     parser.add_argument("--only", default="", help="parts whose names contain this word")
+    parser.add_argument("--log-lines", type=int, help="lines of the large log; 10 million, or 1 million with --quick")
+    parser.add_argument(
+        "--fastdatatable", metavar="PYTHON", default=sys.executable, help="interpreter that has textual-fastdatatable"
+    )
     options = parser.parse_args()
     repeats = 5 if options.quick else 21
-    lines = 1_000_000 if options.quick else 10_000_000
+    lines = options.log_lines or (1_000_000 if options.quick else 10_000_000)
     seconds = 3.0 if options.quick else 8.0
     failed = False
     with tempfile.TemporaryDirectory(prefix="magpie-tui-bench-") as name:
@@ -313,7 +373,8 @@ def main() -> int:
         parts: dict[str, Callable[[], list[Result]]] = {
             "first paint": lambda: first_paint(root, max(3, repeats // 3)),
             "rest": lambda: idle(root, seconds),
-            "table": lambda: tables(directory, repeats),
+            "loop": lambda: slices(directory, max(1, repeats // 7)),
+            "table": lambda: tables(directory, repeats, options.fastdatatable),
             "rows": lambda: changed_rows(repeats),
             "log open": lambda: log_open(directory, lines),
             "log flood": lambda: flood(directory, seconds),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App, ComposeResult
-from textual.widgets import DataTable, Static
+from textual.widgets import Static
 
 if TYPE_CHECKING:
+    from textual.widgets import DataTable
+
     from magpie_tui.tui.widgets.arrow_source import ArrowSource
 
 ROWS = 1_000_000
@@ -120,6 +123,8 @@ class TextualTable(Heartbeat):
 
     def compose(self) -> ComposeResult:
         """An empty table."""
+        from textual.widgets import DataTable
+
         self.data = columns(10_000)
         self.table: DataTable[str] = DataTable(cursor_type="row")
         yield self.table
@@ -211,6 +216,8 @@ class TextualRows(App[None]):
 
     def compose(self) -> ComposeResult:
         """The table."""
+        from textual.widgets import DataTable
+
         self.table: DataTable[str] = DataTable(cursor_type="row")
         yield self.table
 
@@ -277,6 +284,39 @@ class TextualLog(App[None]):
             self.lines.write_lines(lines)
 
 
+class SliceMeter:
+    """CPU time of the longest piece of work that the event loop did in one go: meanwhile no key is answered.
+
+    SIGUSR1 forgets what was before, SIGUSR2 writes it to a file.
+    """
+
+    def __init__(self, report: Path) -> None:
+        self.longest_s = 0.0
+        signal.signal(signal.SIGUSR1, lambda *_: self.forget())
+        signal.signal(signal.SIGUSR2, lambda *_: report.write_text(json.dumps(self.longest_s)))
+        # All that a loop does it does by this private method; there is no hook of its own.
+        run = asyncio.events.Handle._run
+
+        def timed(handle: asyncio.events.Handle) -> None:
+            began = time.thread_time()
+            run(handle)
+            self.longest_s = max(self.longest_s, time.thread_time() - began)
+
+        asyncio.events.Handle._run = timed  # type: ignore[method-assign, assignment]
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.longest_s = 0.0
+
+
+def run_app_with_meter() -> None:
+    """The whole app on the directory named by the second argument; the third names the report."""
+    from magpie_tui.cli.open_app import open_app
+
+    SliceMeter(Path(sys.argv[3]))
+    sys.exit(open_app(Path(sys.argv[2]), help_text=""))
+
+
 PROGRAMS: dict[str, type[App[None]]] = {
     "minimal": Minimal,
     "our-table": OurTable,
@@ -289,6 +329,8 @@ PROGRAMS: dict[str, type[App[None]]] = {
 }
 
 if __name__ == "__main__":
+    if sys.argv[1] == "our-app":
+        run_app_with_meter()
     program = PROGRAMS[sys.argv[1]]()
     if isinstance(program, Heartbeat) and len(sys.argv) > 2:
         program.report = Path(sys.argv[2])

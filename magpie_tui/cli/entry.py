@@ -11,17 +11,19 @@ from typing import NoReturn
 
 def _app_options(arguments: Sequence[str]) -> tuple[Path | None, bool] | None:
     """Root and mouse when there are no other options than those of the app; None: the whole parser is needed."""
+    from magpie_tui.cli.open_app import NO_MOUSE_FLAG, ROOT_FLAG
+
     root: Path | None = None
     mouse = True
     words = list(arguments)
     while words:
         word = words.pop(0)
-        if word == "--no-mouse":
+        if word == NO_MOUSE_FLAG:
             mouse = False
-        elif word == "--root" and words and not words[0].startswith("-"):
+        elif word == ROOT_FLAG and words and not words[0].startswith("-"):
             root = Path(words.pop(0))
-        elif word.startswith("--root="):
-            root = Path(word.removeprefix("--root="))
+        elif word.startswith(f"{ROOT_FLAG}="):
+            root = Path(word.removeprefix(f"{ROOT_FLAG}="))
         else:
             return None
     return root, mouse

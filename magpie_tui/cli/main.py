@@ -16,6 +16,7 @@ from magpie_tui import __version__
 from magpie_tui.basics.errors import ExitCode, MachineError, MagpieTuiError, from_os_error
 from magpie_tui.cli.context import GlobalOptions
 from magpie_tui.cli.group import LazyCommand, LazyGroup, add_global_options
+from magpie_tui.cli.open_app import NO_MOUSE_FLAG, ROOT_FLAG
 from magpie_tui.cli.standard_streams import discard_stdout, open_closed_streams
 
 _KERNELS = "Kernels and benchmarks"
@@ -67,10 +68,10 @@ def _top(
     context: typer.Context,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Directory whose configs and results the app opens on."),
+        typer.Option(ROOT_FLAG, metavar="DIR", help="Directory whose configs and results the app opens on."),
     ] = None,
     no_mouse: Annotated[
-        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal in the full-screen app.")
+        bool, typer.Option(NO_MOUSE_FLAG, help="Leave the mouse to the terminal in the full-screen app.")
     ] = False,
     gpu_info: Annotated[bool, typer.Option("--gpu-info", help="Show GPU facts and exit (as upstream does).")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,

@@ -8,6 +8,10 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import ExitCode, UserInputError
 
+ROOT_FLAG = "--root"
+NO_MOUSE_FLAG = "--no-mouse"
+"""The flags of the app, for the parser of the command line and for the start without it."""
+
 
 def open_app(root: Path | None, *, mouse: bool = True, help_text: str) -> int:
     """Open the app on ``root`` and return its exit status; without a terminal print the help."""
