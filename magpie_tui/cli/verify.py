@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +41,7 @@ def verify(
     if wants_json():
         write_json({"schema": SCHEMA, **found.to_json()})
     else:
-        for line in _lines(found):
+        for line in verify_lines(found):
             write(line)
     if found.differing:
         raise AnswerIsNoError(
@@ -50,15 +51,20 @@ def verify(
         raise AnswerIsNoError("nothing could be verified", path=path)
 
 
-def _lines(found: Verification) -> Iterator[str]:
+def verify_lines(found: Verification) -> Iterator[str]:
+    """Return the words for each check and their counts; files that are as recorded share a line unless ``-v``."""
     from magpie_tui.campaigns.verify_model import CheckState
 
+    as_recorded = Counter(check.file for check in found.checks if _is_unchanged_file(check))
     for check in found.checks:
+        if _is_unchanged_file(check) and not global_options().verbose:
+            if count := as_recorded.pop(check.file, 0):
+                yield f"ok       {printable(check.file)}  {plural(count, 'file')} as recorded"
+            continue
         place = printable(_place(check))
         if check.state is CheckState.OK:
             values = f"  ({plural(check.values, 'value')})" if check.values > 1 else ""
-            if not check.key.startswith("files:") or global_options().verbose:
-                yield f"ok       {place}{values}"
+            yield f"ok       {place}{values}"
         elif check.state is CheckState.DIFFERS:
             yield f"DIFFERS  {place}: stated {_value(check.stated)}, recomputed {_value(check.recomputed)}"
         else:
@@ -66,6 +72,10 @@ def _lines(found: Verification) -> Iterator[str]:
     counts = found.counts
     told = ", ".join(f"{counts.get(state, 0)} {state.value}" for state in CheckState)
     yield f"{found.kind} {printable(str(found.path))}: {told}"
+
+
+def _is_unchanged_file(check: Check) -> bool:
+    return check.state.value == "ok" and check.key.startswith("files:")
 
 
 def _place(check: Check) -> str:

@@ -11,6 +11,8 @@ from magpie_tui.basics.errors import UserInputError
 from magpie_tui.campaigns import edit
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.campaigns.verify import verify
+from magpie_tui.campaigns.verify_model import Check, CheckState, Verification
+from magpie_tui.cli.verify import verify_lines
 from tests.campaigns.test_configure import TRACE, checkout
 from tests.cli.kernel_helpers import follow_schema, magpie
 
@@ -81,3 +83,11 @@ def test_wrong_input(tmp_path: Path) -> None:
             verify(tmp_path / path)
     done = magpie("verify", "x.gz", cwd=tmp_path)
     assert (done.status, done.stdout) == (2, "")
+
+
+def test_unchanged_files_take_one_line_that_counts_them() -> None:
+    keys = ("sha256", "files: a.py", "files: b.py", "verdicts")
+    checks = tuple(Check("record.json", key, CheckState.OK) for key in keys)
+    told = list(verify_lines(Verification(Path("w"), "compare", checks)))
+    assert told[1] == "ok       record.json  2 files as recorded" and len(told) == 4
+    assert told[-1] == "compare w: 4 ok, 0 differs, 0 cannot"
