@@ -11,6 +11,7 @@ import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError
 from magpie_tui.basics.text import printable
+from magpie_tui.cli.context import global_options
 from magpie_tui.cli.output import ListFormat
 from magpie_tui.traces.listings import digits as digits
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from magpie_tui.traces.kernel_report import RankReport
     from magpie_tui.traces.progress import Reading
     from magpie_tui.traces.stage_names import Stage
+
+_MOST_NAMED = 3
+"""Files set aside for one reason that are named one by one."""
 
 TracePath = Annotated[Path, typer.Argument(metavar="TRACE|WORKSPACE", help="Trace file, directory or workspace.")]
 Salvage = Annotated[bool, typer.Option("--salvage", help="Use the events before a cut or damage.")]
@@ -63,8 +67,13 @@ def say_files(traces: TraceSet, errors: Sequence[str]) -> None:
     if not traces.root.is_file():
         for file in traces.files:
             say("note", f"rank {file.rank}: {file.path}")
-    for item in traces.set_aside:
-        say("note", f"not counted as a rank: {item.path} ({item.reason})")
+    for reason in dict.fromkeys(item.reason for item in traces.set_aside):
+        paths = [item.path for item in traces.set_aside if item.reason == reason]
+        if len(paths) > _MOST_NAMED and not global_options().verbose:
+            say("note", f"{len(paths)} files are not counted as ranks ({reason}; -v names them), the first: {paths[0]}")
+            continue
+        for path in paths:
+            say("note", f"not counted as a rank: {path} ({reason})")
 
 
 def say_caveats(ranks: Sequence[RankReport]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from magpie_tui.cli.trace_common import say_files
+from magpie_tui.traces.discover import SetAside, TraceSet
 from tests.traces.naive import kernel, launch, op, write_trace
 
 
@@ -217,3 +219,13 @@ def test_an_interrupt_ends_it_and_leaves_no_report(tmp_path: Path) -> None:
     while any(is_running(pid) for pid in readers):
         time.sleep(0.01)
     assert not (tmp_path / "out").exists()
+
+
+def test_many_files_that_are_no_ranks_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    aside = tuple(SetAside(Path(f"w/{index}.json"), "window cut from another trace") for index in range(4))
+    say_files(TraceSet(Path("w"), (), (*aside, SetAside(Path("w/c.json"), "graph capture"))), ())
+    assert capsys.readouterr().err.splitlines() == [
+        "magpie-tui: note: 4 files are not counted as ranks (window cut from another trace; -v names them), "
+        "the first: w/0.json",
+        "magpie-tui: note: not counted as a rank: w/c.json (graph capture)",
+    ]
