@@ -220,6 +220,8 @@ def why_not(item: KernelEvidence, source: SourceReport) -> str:
         return f"no source: {source.reason}"
     if source.facts.family in _TUNED:
         return f"a library's generated kernel: {source.source.reasons[0]}"
+    if source.source.file is None and source.facts.family == "inductor":
+        return "Inductor generated it, and the cache that holds it is not here (TORCHINDUCTOR_CACHE_DIR of that run)"
     if source.source.file is None:
         return f"its source is known to lie in {source.source.repository}, but was not found here: give the checkout"
     if source.source.confidence == "low":

@@ -77,6 +77,13 @@ def test_the_most_to_be_won_wins_not_the_most_time() -> None:
         ({"test": None}, "no test"),
         ({"source": SourceMatch("aiter", "a", "low", ("two are equal",), file=Path("/a"))}, "two are equal"),
         ({"source": SourceMatch("pytorch", "a", "low", ("known place",))}, "give the checkout"),
+        (
+            {
+                "facts": facts_of("triton_poi_fused_mul_0"),
+                "source": SourceMatch("pytorch", "a", "low", ("its generator",)),
+            },
+            "TORCHINDUCTOR_CACHE_DIR",
+        ),
     ],
 )
 def test_what_cannot_be_mapped_or_tested_is_passed_over_with_the_reason(change: dict[str, object], words: str) -> None:
