@@ -32,7 +32,7 @@ COMMANDS: dict[str, LazyCommand] = {
     "campaign": LazyCommand("magpie_tui.cli.campaign", "Walk the nine steps to a judged gain.", _KERNELS),
     "config": LazyCommand("magpie_tui.cli.config", "Check, show, compare and copy configs.", _CONFIGS),
     "gpu-info": LazyCommand("magpie_tui.cli.gpu_info", "Show GPUs, compilers and profilers.", _CONFIGS),
-    "trace": LazyCommand("magpie_tui.cli.trace", "Balance and kernel ranking of torch traces.", _RESULTS),
+    "trace": LazyCommand("magpie_tui.cli.trace", "Kernels, stages, gaps and rooflines of traces.", _RESULTS),
     "recommend": LazyCommand("magpie_tui.cli.recommend", "Name one kernel to work on, with evidence.", _RESULTS),
     "source": LazyCommand("magpie_tui.cli.source", "Find the source behind a kernel's name.", _RESULTS),
     "runs": LazyCommand("magpie_tui.cli.runs", "List, follow and stop runs.", _RESULTS),
