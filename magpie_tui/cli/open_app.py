@@ -24,7 +24,7 @@ def open_app(root: Path | None, *, mouse: bool = True, help_text: str) -> int:
             "the full-screen app needs a terminal that can move the cursor; TERM is dumb",
             hint="set TERM to what your terminal is (xterm-256color, tmux-256color), or give a command",
         )
-    from magpie_tui.tui.collector import pause_collecting
+    from magpie_tui.basics.collector import pause_collecting
 
     pause_collecting()
     from magpie_tui.tui.app import run_app

@@ -24,10 +24,10 @@ from textual.filter import LineFilter, NoColor
 from textual.signal import Signal
 from textual.worker import Worker, WorkerState
 
+from magpie_tui.basics.collector import AT_REST_S, RestfulCollector, resume_collecting
 from magpie_tui.tui import theme as themes
 from magpie_tui.tui.actions import SaysWhyNot, action_name, bindings_for
 from magpie_tui.tui.background import Background, MachineRead, MachineReading, ReadingFailed, RunsRead
-from magpie_tui.tui.collector import AT_REST_S, RestfulCollector, resume_collecting
 from magpie_tui.tui.facts import FrameFacts
 from magpie_tui.tui.frame_actions import FrameActions
 from magpie_tui.tui.places import PLACES, place_named, screen_of

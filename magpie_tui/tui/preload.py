@@ -13,7 +13,7 @@ from textual.app import App
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from magpie_tui.tui.collector import set_apart
+from magpie_tui.basics.collector import set_apart
 from magpie_tui.tui.places import PLACES
 from magpie_tui.tui.stylesheet import FrugalStylesheet
 
