@@ -12,6 +12,7 @@ from magpie_tui.basics.text import nearest
 from magpie_tui.serving.experiment_state import ExperimentPlan
 from magpie_tui.serving.verdict_model import LATENCY_RULES, LEAST_PAIRS, THROUGHPUT_RULES, WORDS
 
+DEFAULT_PAIRS = 8
 METRICS = tuple(rule.key for rule in (*THROUGHPUT_RULES, *LATENCY_RULES))
 
 _JUDGING = (
@@ -73,7 +74,7 @@ EXPERIMENT_OPTIONS: tuple[OptionSpec, ...] = (
         ("--pairs",),
         "integer",
         f"Pairs of runs, fixed beforehand; a claim needs {LEAST_PAIRS} or more, fewer are indicative.",
-        default=8,
+        default=DEFAULT_PAIRS,
         metavar="N",
         minimum=1,
         maximum=99,
@@ -179,7 +180,7 @@ def experiment_request(values: Values) -> ExperimentRequest:
     share, control = values.get("guard_share"), _path(values.get("control"))
     kernel = _text(values.get("kernel"))
     plan = ExperimentPlan(
-        pairs=int(str(values.get("pairs") or 8)),
+        pairs=int(str(values.get("pairs") or DEFAULT_PAIRS)),
         primary=str(values.get("metric") or default_metric([path for path in (a, b) if path is not None])),
         seed=int(str(values.get("seed") or 0)),
         changes=_texts(values.get("change")),
