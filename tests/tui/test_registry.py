@@ -14,8 +14,10 @@ import magpie_tui.tui
 from magpie_tui.tui.actions import (
     CONVENTIONAL_CAPITALS,
     Action,
+    OfferedActions,
     Registry,
     action_name,
+    active_actions,
     bindings_for,
     is_real_key,
     key_text,
@@ -24,6 +26,7 @@ from magpie_tui.tui.actions import (
 from magpie_tui.tui.docs import keys_page
 from magpie_tui.tui.keymap import parse_keymap
 from tests.conftest import PROJECT_ROOT
+from tests.tui.support import World, wait_ready
 
 NEVER_REQUIRED = ("alt+", "ctrl+shift+", "ctrl+enter", "ctrl+i", "ctrl+m", "ctrl+left", "ctrl+right", "ctrl+up")
 
@@ -121,3 +124,28 @@ def test_keys_are_printed_for_people() -> None:
         "ctrl+p",
         "G",
     ]
+
+
+async def test_what_is_offered_follows_focus_keymap_and_reasons(world: World) -> None:
+    """What one look has worked out is not kept for longer than it holds."""
+    app = world.app()
+    async with app.run_test(size=(100, 28)) as pilot:
+        await wait_ready(pilot)
+        await pilot.press("2")
+        offered = OfferedActions(app.screen)
+
+        def now() -> dict[str, tuple[str, ...]]:
+            return {active.action.id: active.keys for active in offered.now()}
+
+        first = now()
+        assert {active.action.id for active in active_actions(app.screen)} == set(first)
+        assert first["app.show_help"][0] == "question_mark"
+        assert set(active.action.id for active in offered.now(footer_only=True)) < set(first)
+        await pilot.press("slash")
+        assert set(now()) != set(first), "the filter has other keys"
+        await pilot.press("escape")
+        assert now() == first
+        app.set_keymap({"app.show_help": "f2"})
+        assert now()["app.show_help"] == ("f2",)
+        reason = app.screen.disabled_reason("stop_run")  # type: ignore[attr-defined]
+        assert {a.reason for a in offered.now() if a.action.id == "runs.stop_run"} == {reason}

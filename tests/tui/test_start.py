@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from textual.css import stylesheet as textual_stylesheet
+from textual.screen import Screen
 
 from magpie_tui.tui.places import PLACES
 from magpie_tui.tui.preload import BELOW_PLACES, modules_to_import, preload
@@ -70,6 +71,31 @@ async def test_a_second_app_parses_nothing(world: World, parsed: list[str]) -> N
             await pilot.press("2")
             await pilot.pause()
     assert parsed == []
+
+
+async def test_a_place_that_opens_parses_nothing_and_styles_no_other(
+    world: World, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its style sheets were parsed behind the first paint; opened again, nothing is styled at all."""
+    app = world.app()
+    styled: list[str] = []
+    update = app.update_styles
+
+    def noted(node: Any, animate: bool = True) -> None:
+        if isinstance(node, Screen):
+            styled.append(type(node).__name__)
+        update(node, animate)
+
+    async with app.run_test(size=(100, 28)) as pilot:
+        await wait_ready(pilot)
+        parsed.clear()
+        monkeypatch.setattr(app, "update_styles", noted)
+        await pilot.press("6", "2", "6")
+        assert (parsed, styled) == ([], [])
+        app.theme = "magpie-light"
+        await pilot.pause()
+        await pilot.press("2")
+        assert app.screen.styles.background.brightness > 0.5, "a hidden screen takes another theme when it is shown"
 
 
 async def test_nothing_is_drawn_that_cannot_be_painted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
