@@ -14,6 +14,7 @@ from magpie_tui.campaigns.difference import config_sources
 from magpie_tui.campaigns.goal import goal_judged
 from magpie_tui.campaigns.inputs import changed
 from magpie_tui.campaigns.model import Campaign, Goal, StepState, StepView
+from magpie_tui.campaigns.price import price_of
 from magpie_tui.campaigns.side_by_side import side_by_side
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.workspaces.browse import summarize
@@ -21,6 +22,7 @@ from magpie_tui.workspaces.browse import summarize
 _KERNEL_STEPS = frozenset({"kernels", "analyze", "candidates", "compare", "integrate"})
 """Steps that are about one kernel: they say where its source and its test lie."""
 _OF_THE_INTEGRATION = frozenset({"integrate", "judge"})
+_TO_COME = frozenset({StepState.NOT_STARTED, StepState.BLOCKED, StepState.FAILED, StepState.STALE})
 _ASSUMED_KEYS = ("assumed", "assumptions")
 _WORTH_KEYS = ("worth", "gain")
 _SOURCE_KEYS = ("source", "confidence")
@@ -40,6 +42,7 @@ class StepDetail:
         worth: What the whole would gain at best, and where that is from.
         source: Files of the kernel.
         test: The command that guards it.
+        price: How long its next run will take; empty where it is done, or no earlier run tells.
         goal: Of the last step: whether the goal was reached.
         command: Words of the command that does it.
         who: ``a person`` or ``magpie-tui``; empty where nothing is to be done.
@@ -54,6 +57,7 @@ class StepDetail:
     source: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     next: str = ""
+    price: str = ""
     goal: str = ""
     command: tuple[str, ...] = ()
     who: str = ""
@@ -77,6 +81,7 @@ def step_detail(campaign: Campaign, view: StepView) -> StepDetail:
         source=source,
         test=test,
         next=text,
+        price=price_of(campaign, view) if view.state in _TO_COME else "",
         goal=goal_judged(campaign) if view.key == "judge" else "",
         command=command,
         who=who,

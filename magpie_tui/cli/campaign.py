@@ -300,7 +300,7 @@ def _print(campaign: Campaign) -> None:
         json_value=None,
         empty="",
     )
-    for line in (*_changed_lines(campaign), *_tail(views)):
+    for line in (*_changed_lines(campaign), *_tail(campaign, views)):
         write(line)
 
 
@@ -336,7 +336,9 @@ def _changed_lines(campaign: Campaign) -> Iterator[str]:
         yield f"candidate {printable(label)}: {told}  (magpie-tui campaign diff {printable(str(campaign.directory))})"
 
 
-def _tail(views: tuple[StepView, ...]) -> Iterator[str]:
+def _tail(campaign: Campaign, views: tuple[StepView, ...]) -> Iterator[str]:
+    from magpie_tui.campaigns.price import price_of
+
     for view in views:
         for remark in view.notes:
             yield f"note on {view.number}, {remark.time}: {printable(remark.text)}"
@@ -348,3 +350,6 @@ def _tail(views: tuple[StepView, ...]) -> Iterator[str]:
     yield f"next: {who}{current.number} {current.title}: {current.action.text}"
     if current.action.command:
         yield f"  $ {printable(_line(current.action))}"
+    price = price_of(campaign, current)
+    if price:
+        yield f"  takes {printable(price)}"

@@ -144,6 +144,21 @@ def test_worth_says_what_the_goal_needs(tmp_path: Path, gain_pct: float, words: 
     assert worth.startswith("at most +12.3 %; ") and words in worth
 
 
+def test_the_price_of_a_step_is_told_from_what_like_ones_took(tmp_path: Path, smoke: Campaign) -> None:
+    def price(campaign: Campaign, key: str) -> str:
+        view = next(view for view in view_campaign(campaign) if view.key == key)
+        return step_detail(campaign, view).price
+
+    assert price(smoke, "candidates") == ""
+    done = analyzed(tmp_path, "base")
+    record = {"started_at": "2026-12-02T10:00:00.000Z", "ended_at": "2026-12-02T10:04:00.500Z"}
+    (done / "record.json").write_text(json.dumps(record))
+    linked = edit.link(smoke, BY_KEY["analyze"], done)
+    assert price(linked, "candidates") == "about 4 min, as 5 took"
+    assert price(linked, "compare") == "about 8 min: 2 kernels, each as 5 took"
+    assert price(linked, "analyze") == "", "it is done"
+
+
 def test_the_difference_of_a_candidate_shows_config_and_sources(smoke: Campaign) -> None:
     lines = candidate_difference(smoke, "o3")
     assert any(line.startswith("-") and "-O2" in line for line in lines)

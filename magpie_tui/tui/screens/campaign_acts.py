@@ -182,6 +182,9 @@ class CampaignActs(PlaceScreen):
             f"results  {request.output_dir}\n"
             "It goes on when this program is closed; 2  Runs  shows it."
         )
+        detail = self.reading.details.get(view.key) if self.reading is not None else None
+        if detail is not None and detail.price:
+            details += f"\ntakes    {detail.price}"
         details += "".join(f"\n{line}" for line in more)
 
         def answered(answer: str | None) -> None:

@@ -93,11 +93,22 @@ def head_lines(reading: CampaignReading, width: int) -> list[Content]:
         lines = textwrap.wrap(f"the campaign cannot be read: {printable(reading.failure)}", max(20, width)) or [""]
         return [Content.assemble((line, "bold $error")) for line in lines]
     rows = [("goal", _goal(campaign, reading)), ("now", _now(reading)), ("since", reading.since)]
+    room = max(10, width - LABEL)
     return [
-        Content.assemble((f"{label:<{LABEL}}", "$quiet"), shorten_middle(printable(text), max(10, width - LABEL)))
+        # The number comes first: what does not fit is cut from its end, of the other rows from the middle.
+        Content.assemble(
+            (f"{label:<{LABEL}}", "$quiet"), (_cut if label == "now" else shorten_middle)(printable(text), room)
+        )
         for label, text in rows
         if text
     ]
+
+
+def _cut(text: str, width: int) -> str:
+    """Cut the end of a text that is too wide; ``..`` marks it."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, width - 2).rstrip() + ".."
 
 
 def _goal(campaign: Campaign, reading: CampaignReading) -> str:
@@ -163,6 +174,8 @@ def _note(time: str, text: str, now: datetime) -> str:
 
 
 def _next(detail: StepDetail, width: int) -> Iterator[Content]:
+    if detail.price:
+        yield from _named("takes", [detail.price], width)
     if not detail.next:
         return
     who = f"{detail.who}: " if detail.who else ""
