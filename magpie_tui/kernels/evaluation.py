@@ -161,11 +161,13 @@ class Evaluation:
     def harness_of(self, entry: KernelEntry, *, judging: bool = False) -> Harness:
         """Return the harness of the entry's interpreter, environment and directory.
 
-        References have one of their own: a kernel that kills the process it came from must not take them along.
+        References have one of their own: a kernel that kills the process it came from must not take them along. The
+        kernels' one is forked from it.
         """
         python = interpreter_of(entry)
         key = (judging, python, tuple(sorted(entry.env.items())), entry.working_dir)
         if key not in self._harnesses:
+            beside = None if judging else self.harness_of(entry, judging=True)
             logs = self.workspace / "logs" / "harness"
             logs.mkdir(parents=True, exist_ok=True)
             number = len(self._harnesses)
@@ -175,6 +177,7 @@ class Evaluation:
                 directory=entry.working_dir,
                 log=logs / f"harness_{number}.log",
                 start_timeout_s=self.settings.gate.timeout_s,
+                beside=beside,
             )
         return self._harnesses[key]
 

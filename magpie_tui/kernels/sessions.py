@@ -304,19 +304,46 @@ class _OwnProcess:
         self._child.stop(0.0)
 
 
+class _Branch:
+    """The process that another harness's process forked for this one."""
+
+    def __init__(self, pid: int) -> None:
+        self._identity = identify(pid)
+
+    def stop(self, grace_s: float) -> None:
+        """End it and its descendants at once."""
+        if self._identity is None:
+            return
+        for identity in (*descendants(self._identity.pid), self._identity):
+            signal_process(identity, signal.SIGKILL)
+
+
 class Harness:
-    """One interpreter and environment; starts sessions in it."""
+    """One interpreter and environment; starts sessions in it.
+
+    Args:
+        beside: A harness of the same interpreter, environment and directory: PyTorch is imported once for both. This
+            one gets a process of its own all the same, which may end without the other one.
+    """
 
     def __init__(
-        self, *, python: str, environment: Mapping[str, str], directory: Path | None, log: Path, start_timeout_s: float
+        self,
+        *,
+        python: str,
+        environment: Mapping[str, str],
+        directory: Path | None,
+        log: Path,
+        start_timeout_s: float,
+        beside: Harness | None = None,
     ) -> None:
         self.python = python
+        self._beside = beside
         self.torch_version: str | None = None
         self._environment = dict(environment)
         self._directory = directory
         self._log = log
         self._timeout_s = start_timeout_s
-        self._root: Child | None = None
+        self._root: Child | _Branch | None = None
         self._control: Channel | None = None
 
     def _spawn(self, mode: str, stdout: Path, stderr: Path) -> tuple[Child, Channel]:
@@ -345,7 +372,9 @@ class Harness:
 
     def begin(self) -> None:
         """Start importing PyTorch, without waiting for it."""
-        if self._root is None:
+        if self._beside is not None:
+            self._beside.begin()
+        elif self._root is None:
             self._root, self._control = self._spawn("root", self._log, self._log)
 
     def ready(self) -> None:
@@ -354,6 +383,8 @@ class Harness:
         Raises:
             HarnessBrokenError: It cannot be, or the interpreter does not start.
         """
+        if self._beside is not None and self.torch_version is None:
+            self._branch(self._beside)
         self.begin()
         if self.torch_version is not None or self._control is None:
             return
@@ -362,11 +393,27 @@ class Harness:
         except (TimeoutError, frames.FrameError) as error:
             raise HarnessBrokenError(f"{self.python} did not import torch within {self._timeout_s:g} s") from error
         if message is None:
-            result = self._root.wait(5.0) if self._root else None
+            result = self._root.wait(5.0) if isinstance(self._root, Child) else None
             raise HarnessBrokenError(f"{self.python} did not start: {_how_it_ended(result)}")
         if "error" in message:
             raise HarnessBrokenError(f"{self.python} cannot import torch: {message['error'].get('message')}")
         self.torch_version = str(message["torch"])
+
+    def _branch(self, other: Harness) -> None:
+        """Let the other harness's process fork the one of this harness; without it this one imports for itself."""
+        other.ready()
+        ours, theirs = socket.socketpair()
+        answer: Message | None = None
+        with theirs, contextlib.suppress(OSError, TimeoutError, frames.FrameError):
+            if other._control is not None:
+                socket.send_fds(other._control.connection, [frames.encode({"do": "branch"})], [theirs.fileno()])
+                answer = other._control.receive(time.monotonic() + self._timeout_s)
+        if answer is None:
+            ours.close()
+            self._beside = None
+            return
+        self._root, self._control = _Branch(int(answer["pid"])), Channel(ours)
+        self.torch_version = other.torch_version
 
     def open(self, role: Role, *, source: Path | None, log: Path, fresh: bool = False) -> Session:
         """Start a session; its output goes to ``<log>.stdout`` and ``<log>.stderr``.

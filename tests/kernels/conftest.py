@@ -32,15 +32,22 @@ def get_inputs():
 """
 
 
+_SHARED: list[Harness] = []
+
+
 @pytest.fixture(scope="session")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
-    """One interpreter that has imported PyTorch."""
+    """One interpreter that has imported PyTorch, for all directories of tests that take this fixture."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed")
-    log = tmp_path_factory.mktemp("harness") / "harness.log"
-    made = Harness(python=sys.executable, environment=dict(os.environ), directory=None, log=log, start_timeout_s=120)
-    yield made
-    made.close()
+    if not _SHARED:
+        log = tmp_path_factory.mktemp("harness") / "harness.log"
+        environment = dict(os.environ)
+        _SHARED.append(
+            Harness(python=sys.executable, environment=environment, directory=None, log=log, start_timeout_s=120)
+        )
+    yield _SHARED[0]
+    _SHARED[0].close()
 
 
 JudgeKernel = Callable[..., Judgement]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from magpie_tui.configs.kernel_model import KernelEntry, Tolerance
 from magpie_tui.kernels.checks import ORDER
 from magpie_tui.kernels.judges import ReferenceTask
 from magpie_tui.kernels.model import Judgement
+from magpie_tui.kernels.sessions import Harness
 from magpie_tui.kernels.settings import GateSettings
 from tests.kernels.conftest import REFERENCE, JudgeKernel
 
@@ -161,6 +164,22 @@ def test_a_kernel_that_kills_its_parent_harms_only_itself(judge_kernel: JudgeKer
     judgement = judge_kernel("import os\n" + HEAD + "        os.kill(os.getppid(), 9)\n        os._exit(1)\n")
     assert (judgement.word, failed(judgement)) == ("incorrect", ["G19"])
     assert judge_kernel(RIGHT).word == "correct"
+
+
+def test_two_harnesses_share_an_import_and_nothing_else(harness: Harness, tmp_path: Path) -> None:
+    log = tmp_path / "branch.log"
+    branch = Harness(python=harness.python, environment={}, directory=None, log=log, start_timeout_s=60, beside=harness)
+    try:
+        with harness.open("judge", source=None, log=tmp_path / "judge") as judge:
+            with branch.open("judge", source=None, log=tmp_path / "own") as session:
+                parent = int(Path(f"/proc/{session.pid}/stat").read_text().rpartition(")")[2].split()[1])
+                os.kill(parent, signal.SIGKILL)
+            with branch.open("judge", source=None, log=tmp_path / "own") as session:
+                assert Path(f"/proc/{session.pid}").exists(), "it got a new process to come from"
+            branch.close()
+            assert judge.ask({"do": "drop", "keys": []}, timeout_s=20) is not None
+    finally:
+        branch.close()
 
 
 BAD_REFERENCES = {

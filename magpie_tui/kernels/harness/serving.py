@@ -85,6 +85,23 @@ def _import_what_sessions_need() -> None:
     gc.freeze()
 
 
+def _fork_root(control: socket.socket, descriptor: int) -> int:
+    """Fork a second process like this one, which answers on ``descriptor``; both live and end by themselves."""
+    pid = os.fork()
+    if pid:
+        os.close(descriptor)
+        return pid
+    status = 0
+    try:
+        os.setsid()  # what a kernel does to the group of its processes must not reach this one's
+        control.close()
+        _answer(socket.socket(fileno=descriptor))
+    except BaseException:
+        status = 70
+    finally:
+        os._exit(status)
+
+
 def run_root(descriptor: int) -> None:
     """Import PyTorch, say so, then fork one process a session and report how each ended."""
     control = socket.socket(fileno=descriptor)
@@ -98,6 +115,11 @@ def run_root(descriptor: int) -> None:
         frames.send(control, describe_error(error, None))
         return
     frames.send(control, ready)
+    _answer(control)
+
+
+def _answer(control: socket.socket) -> None:
+    """Fork what the parent asks for until it hangs up."""
     reader = frames.FrameReader()
     waiting: list[int] = []
     while True:
@@ -111,6 +133,8 @@ def run_root(descriptor: int) -> None:
             reader.feed(data)
         elif request["do"] == "open":
             frames.send(control, {"pid": _fork_session(control, request, waiting.pop(0))})
+        elif request["do"] == "branch":
+            frames.send(control, {"pid": _fork_root(control, waiting.pop(0))})
         else:
             frames.send(control, _wait_for(request["pid"]))
 
