@@ -25,7 +25,10 @@ def to_plain(value: Any) -> Any:
         ValueError: A float is NaN or infinite. What could not be measured is ``None`` with a reason beside it.
         TypeError: A value has no JSON form.
     """
-    if value is None or isinstance(value, (str, bool)):
+    kind = type(value)
+    if value is None or kind is str or kind is int or kind is bool or (kind is float and math.isfinite(value)):
+        return value  # nearly all of a long report
+    if isinstance(value, (str, bool)):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, Enum):
         return to_plain(value.value)

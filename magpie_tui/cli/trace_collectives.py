@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError
-from magpie_tui.cli.output import ListFormat, print_listing
+from magpie_tui.cli.output import ListFormat, print_listing, wants_json
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
@@ -67,7 +67,13 @@ def collectives(
         CollectivesView.list: list_rows,
     }
     columns, rows = listings[view](report)
-    print_listing(columns, rows, list_format=list_format, json_value=collectives_json(report), empty="no collectives")
+    print_listing(
+        columns,
+        rows,
+        list_format=list_format,
+        json_value=collectives_json(report) if wants_json(list_format) else None,
+        empty="no collectives",
+    )
     say_caveats(report.reports)
     for caveat in report.caveats:
         say("caveat", f"{caveat.text} [touches {', '.join(caveat.touches)}]")

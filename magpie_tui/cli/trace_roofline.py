@@ -9,7 +9,7 @@ import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError, UserInputError
 from magpie_tui.cli.context import global_options
-from magpie_tui.cli.output import Column, ListFormat, print_listing
+from magpie_tui.cli.output import Column, ListFormat, print_listing, wants_json
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
@@ -111,7 +111,11 @@ def roofline(
         columns = [Column("stage"), *columns]
         cells = [[item.stage, *line] for (item, _row), line in zip(rows, cells, strict=True)]
     print_listing(
-        columns, cells, list_format=list_format, json_value=roofline_json(report, stages, sort), empty="no device work"
+        columns,
+        cells,
+        list_format=list_format,
+        json_value=roofline_json(report, stages, sort) if wants_json(list_format) else None,
+        empty="no device work",
     )
     for item in found:
         say("note", summary_text(item))

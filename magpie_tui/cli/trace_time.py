@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from magpie_tui.basics.errors import AnswerIsNoError
-from magpie_tui.cli.output import ListFormat, print_listing
+from magpie_tui.cli.output import ListFormat, print_listing, wants_json
 from magpie_tui.cli.trace_common import (
     Format,
     Salvage,
@@ -84,7 +84,13 @@ def stages(
         StagesView.timeline: timeline_rows,
     }
     columns, rows = listings[view](report)
-    print_listing(columns, rows, list_format=list_format, json_value=stages_json(report), empty=f"no {view.value}")
+    print_listing(
+        columns,
+        rows,
+        list_format=list_format,
+        json_value=stages_json(report) if wants_json(list_format) else None,
+        empty=f"no {view.value}",
+    )
     if view is StagesView.windows:
         for rank in report.ranks:
             for note in rank.steady.notes if rank.steady is not None else ():
@@ -126,7 +132,13 @@ def gaps(
     say_files(report.traces, report.errors)
     listings = {GapsView.gaps: gap_rows, GapsView.causes: cause_rows, GapsView.timeline: timeline_rows}
     columns, rows = listings[view](report)
-    print_listing(columns, rows, list_format=list_format, json_value=gaps_json(report), empty="no gaps")
+    print_listing(
+        columns,
+        rows,
+        list_format=list_format,
+        json_value=gaps_json(report) if wants_json(list_format) else None,
+        empty="no gaps",
+    )
     _finish(report, trace)
 
 
