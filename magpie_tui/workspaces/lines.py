@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from magpie_tui.basics.tables import Column, format_table
+from magpie_tui.basics.tables import Column, format_table, shorten_middle
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_bytes, format_percent, format_ratio_percent, format_seconds
 from magpie_tui.workspaces.benchmark import BenchmarkReport
@@ -20,6 +20,8 @@ from magpie_tui.workspaces.tables import Table
 
 _MOST_ROWS = 10
 _LOAD_KEYS = ("TP", "CONC", "ISL", "OSL", "RANDOM_RANGE_RATIO", "NUM_PROMPTS", "MAX_MODEL_LEN")
+_GAP_COLUMNS = ("name", "calls", "self_cuda_total_us", "avg_time_us", "pct_total", "category", "source_file")
+_MOST_NAME = 60
 _TITLES = {"median_us": "median", "index": "#"}
 _LEFT = frozenset(
     "kernel type state compiling correctness performance latency verdict role metric statistic unit reason name".split()  # noqa: SIM905
@@ -130,7 +132,7 @@ def _tables(detail: WorkspaceDetail) -> Iterator[tuple[str, Table]]:
         candidates += _report_tables(detail.report, detail.table())
     elif detail.client_throughput is not None:
         candidates.append(("From the client's result file", detail.table()))
-    candidates += [("Gap analysis", gap.table()) for gap in detail.gap_tables[:1]]
+    candidates += [("Gap analysis", _gap_table(gap.table())) for gap in detail.gap_tables[:1]]
     for title, table in candidates:
         shown = _without_empty_columns(table)
         if not shown.rows:
@@ -147,6 +149,19 @@ def _report_tables(report: Report, main: Table) -> list[tuple[str, Table]]:
     if report.extras is not None:
         main = _compact(main)
     return [("", main), ("Metrics", metrics_table(report)), ("Device kernels", profiled_table(report))]
+
+
+def _gap_table(table: Table) -> Table:
+    """Leave out what does not fit a line: shapes, and of the source finder's columns all but two; names are cut."""
+    columns = tuple(name for name in table.columns if name in _GAP_COLUMNS)
+    rows = (
+        tuple(
+            shorten_middle(value, _MOST_NAME) if isinstance(value, str) else value
+            for value in (record.get(name) for name in columns)
+        )
+        for record in table.records()
+    )
+    return Table(table.name, columns, tuple(rows))
 
 
 def _compact(table: Table) -> Table:

@@ -15,6 +15,7 @@ from magpie_tui.basics.json_strict import dumps
 from magpie_tui.workspaces.browse import SummaryCache, find_workspaces, list_workspaces, scan_workspaces
 from magpie_tui.workspaces.detail import load_report_file, show_workspace
 from magpie_tui.workspaces.difference import compare_workspaces
+from magpie_tui.workspaces.lines import workspace_lines
 from magpie_tui.workspaces.reports import CompareReport, DamagedReportError
 from tests.workspaces.samples import (
     our_analyze,
@@ -173,6 +174,17 @@ def test_a_cached_summary_follows_its_files(tmp_path: Path) -> None:
     assert list_workspaces([root], cache=cache)[1] is first[1]
     (root / COMPARE / "compare_report.json").write_text("", encoding="utf-8")
     assert list_workspaces([root], cache=cache)[1].status == "damaged"
+
+
+def test_a_gap_analysis_takes_lines_that_can_be_read(tmp_path: Path) -> None:
+    gap = tmp_path / BENCHMARK / "gap_analysis"
+    gap.mkdir(parents=True)
+    name = f"void {'deep::' * 200}kernel(float*)"
+    header = "Name,Calls,Self CUDA total (us),Avg time (us),% Total,Input Shapes,category,source_file,notes"
+    (gap / "gap_analysis.csv").write_text(f'{header}\n"{name}",1,2.0,2.0,100.0,"{"[8]; " * 99}",gemm,a.cu,x\n')
+    lines = workspace_lines(show_workspace(gap.parent), width=None)
+    (shown,) = (line for line in lines if line.startswith("void deep::"))
+    assert len(shown) < 160 and shown.split()[-2:] == ["gemm", "a.cu"] and "kernel(float*)" in shown
 
 
 def test_everything_in_a_workspace_is_shown(tmp_path: Path) -> None:
