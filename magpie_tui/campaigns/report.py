@@ -151,7 +151,8 @@ def _kernel_row(row: Candidate) -> tuple[str, ...]:
 
     name = f"{row.name} (baseline)" if row.is_baseline else row.name
     name = f"{name}: {row.change}" if row.change else name
-    ratio = "1" if row.is_baseline else interval(row.ratio, row.ratio_low, row.ratio_high)
+    measured_base = row.is_baseline and row.time_us is not None
+    ratio = "1" if measured_base else interval(None if row.is_baseline else row.ratio, row.ratio_low, row.ratio_high)
     time = interval(row.time_us, row.time_low_us, row.time_high_us)
     return "" if row.rank is None else str(row.rank), name, row.state, time, ratio, row.says
 
