@@ -344,7 +344,12 @@ def _tail(campaign: Campaign, views: tuple[StepView, ...]) -> Iterator[str]:
             yield f"note on {view.number}, {remark.time}: {printable(remark.text)}"
     current = next((view for view in views if view.action is not None), None)
     if current is None or current.action is None:
-        yield "next: nothing; every step is done, adopted, skipped, running or blocked"
+        waits = [view for view in views if view.state.value in ("running", "blocked")]
+        if waits:
+            told = ", ".join(f"{view.number} {printable(view.title)} is {view.state.value}" for view in waits)
+            yield f"next: nothing before {told}"
+        else:
+            yield "next: nothing; every step is done, adopted or skipped: magpie-tui campaign report DIR"
         return
     who = "for a person: " if current.action.person else ""
     yield f"next: {who}{current.number} {current.title}: {current.action.text}"
