@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from magpie_tui.traces.selection import Selection, Window
     from magpie_tui.traces.stage_names import Stage
     from magpie_tui.traces.stage_report import StageReport
-    from magpie_tui.traces.timeline import PartTimeline, Timeline
+    from magpie_tui.traces.timeline_report import PartTimeline, Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,9 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
+from magpie_tui.traces.stage_names import Dialect as Dialect
 from magpie_tui.traces.stage_names import Stage
-
-
-class Dialect(str, Enum):
-    """Who wrote a label, and in which form."""
-
-    vllm_detailed = "vllm_detailed"
-    vllm_native = "vllm_native"
-    vllm_old = "vllm_old"
-    sglang_detailed = "sglang_detailed"
-    sglang_native = "sglang_native"
-    atom_detailed = "atom_detailed"
-    atom_native = "atom_native"
-    diffusion = "diffusion"
-    profiler_step = "profiler_step"
-    call_tree = "call_tree"
-
 
 FIRST_TIER = (Dialect.vllm_detailed, Dialect.atom_detailed, Dialect.sglang_detailed)
 SECOND_TIER = (Dialect.vllm_native, Dialect.sglang_native, Dialect.atom_native, Dialect.diffusion)

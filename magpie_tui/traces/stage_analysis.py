@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from magpie_tui.traces.progress import Reading
     from magpie_tui.traces.stage_names import Stage
     from magpie_tui.traces.steady import SteadyOptions
-    from magpie_tui.traces.timeline import PartTimeline, Timeline
+    from magpie_tui.traces.timeline_report import PartTimeline, Timeline
 
 
 def analyze_time(

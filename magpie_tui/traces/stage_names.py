@@ -62,3 +62,18 @@ def stages_named(text: str) -> tuple[Stage, ...]:
     for word in words:
         found.update(dict.fromkeys(INFERENCE_STAGES if word.strip().lower() == "all" else (stage_named(word),)))
     return tuple(found)
+
+
+class Dialect(str, Enum):
+    """Who wrote a label, and in which form."""
+
+    vllm_detailed = "vllm_detailed"
+    vllm_native = "vllm_native"
+    vllm_old = "vllm_old"
+    sglang_detailed = "sglang_detailed"
+    sglang_native = "sglang_native"
+    atom_detailed = "atom_detailed"
+    atom_native = "atom_native"
+    diffusion = "diffusion"
+    profiler_step = "profiler_step"
+    call_tree = "call_tree"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from magpie_tui.traces.balance import Caveat
-    from magpie_tui.traces.labels import Dialect
-    from magpie_tui.traces.stage_names import Stage
+    from magpie_tui.traces.stage_names import Dialect, Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from magpie_tui.traces.discover import TraceFile, TraceSet
-    from magpie_tui.traces.gaps import GapReport
+    from magpie_tui.traces.gap_report import GapReport
     from magpie_tui.traces.kernel_report import RankReport
     from magpie_tui.traces.stage_names import Stage
     from magpie_tui.traces.stage_report import StageReport
     from magpie_tui.traces.steady import SteadyOptions
-    from magpie_tui.traces.timeline import PartTimeline, Timeline
+    from magpie_tui.traces.timeline_report import PartTimeline, Timeline
 
 
 @dataclass(frozen=True, slots=True)

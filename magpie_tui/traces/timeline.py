@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from magpie_tui.traces.columns import LAUNCH_CATEGORIES, TraceColumns
@@ -11,6 +10,9 @@ from magpie_tui.traces.decimals import MISSING, microseconds
 from magpie_tui.traces.operators.launches import upstream_pairs
 from magpie_tui.traces.sets import distinct
 from magpie_tui.traces.stage_names import Stage
+from magpie_tui.traces.timeline_report import TIMELINE_TYPES as TIMELINE_TYPES
+from magpie_tui.traces.timeline_report import PartTimeline as PartTimeline
+from magpie_tui.traces.timeline_report import Timeline as Timeline
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,16 +32,6 @@ _ROCCLR_COPY = re.compile(
     r"|CopyDeviceToDevice)(?:\.kd)?\Z"
 )
 COMPUTATION, COMMUNICATION, COPY = 0, 1, 2
-TIMELINE_TYPES = (
-    "computation_time",
-    "exposed_comm_time",
-    "exposed_memcpy_time",
-    "busy_time",
-    "idle_time",
-    "total_time",
-    "total_comm_time",
-    "total_memcpy_time",
-)
 
 
 def is_collective(name: str) -> bool:
@@ -50,59 +42,6 @@ def is_collective(name: str) -> bool:
 def communicates(name: str) -> bool:
     """True for collectives under any name we know, also those of engines' own all-reduce kernels."""
     return _MORE_COLLECTIVES.search(name) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Time by category, in µs. ``exposed`` is what runs while nothing above it in the list runs."""
-
-    computation_us: float
-    exposed_comm_us: float
-    exposed_memcpy_us: float
-    busy_us: float
-    total_us: float
-    total_comm_us: float
-    total_memcpy_us: float
-
-    @property
-    def idle_us(self) -> float:
-        """Time without any device work."""
-        return self.total_us - self.busy_us
-
-    def rows(self) -> tuple[tuple[str, float, float | None], ...]:
-        """Upstream's rows: type, time in ms, percent of the total."""
-        values = (
-            self.computation_us,
-            self.exposed_comm_us,
-            self.exposed_memcpy_us,
-            self.busy_us,
-            self.idle_us,
-            self.total_us,
-            self.total_comm_us,
-            self.total_memcpy_us,
-        )
-        return tuple(
-            (name, value / 1000, value / self.total_us * 100 if self.total_us else None)
-            for name, value in zip(TIMELINE_TYPES, values, strict=True)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PartTimeline:
-    """Our timeline of one part of a trace.
-
-    Attributes:
-        device: Number of the device; None for all of them together.
-        stage: None for the whole window.
-        steps: Steps of the stage; None for the whole window.
-        timeline: Times of clipped work. ``total_us`` is the window (of a stage: the sum of its steps' spans on the
-            device), times the number of devices.
-    """
-
-    device: int | None
-    stage: Stage | None
-    steps: int | None
-    timeline: Timeline
 
 
 def kinds_of(columns: TraceColumns, rows: npt.NDArray[np.int64], *, upstream: bool) -> npt.NDArray[np.int8]:
