@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, MagpieTuiError
+from magpie_tui.basics.files import write_bytes
+from magpie_tui.basics.redact import REDACTED
 from magpie_tui.basics.text import plural
 from magpie_tui.configs.benchmark import BenchmarkConfig, load_benchmark_config
 from magpie_tui.configs.positions import Origin, Setting
@@ -20,6 +23,8 @@ from magpie_tui.serving.kept import kept_server
 from magpie_tui.serving.kept_state import KeptServer, is_kept, look_for_kept
 from magpie_tui.serving.lifecycle import RunningServer, ServerFailure, attach, started_server, stop_text
 from magpie_tui.serving.live import LiveWriter
+from magpie_tui.serving.load.child import PLAN_FLAG
+from magpie_tui.serving.load.files import encode_plan
 from magpie_tui.serving.load.model import ClosedLoop, LoadPlan, LoadResult
 from magpie_tui.serving.load.run import run_load
 from magpie_tui.serving.metrics import summarize
@@ -32,6 +37,8 @@ from magpie_tui.serving.telemetry import GpuMonitor
 from magpie_tui.serving.watch import RunWatch
 from magpie_tui.serving.workload import expectation, load_plan
 
+PLAN_NAME = "client_plan.json"
+"""What the client sends, to be sent once more by hand; keys are not in it."""
 MOST_WARMUP_ROUNDS = 5
 """Rounds of a warm-up that goes on because kernels are still being built."""
 _PROBE_REQUESTS_A_SLOT = 2
@@ -277,6 +284,11 @@ class _Run:
 
         self.live.say("server", asdict(server.facts))
         self.live.say("client", asdict(replace(plan, headers={})))
+        path = self.workspace / PLAN_NAME
+        write_bytes(path, encode_plan(replace(plan, headers={})))
+        command = (sys.executable, "-m", "magpie_tui.serving.load.child", PLAN_FLAG, str(path), "DIR")
+        environment = {"OPENAI_API_KEY": REDACTED} if plan.headers else {}
+        self.live.say("client_command", {"command": command, "environment": environment})
 
     def _cache_policy(self, server: RunningServer, placement: Placement | None) -> None:
         """Empty the prefix cache of a server that was used before, where it can be done."""

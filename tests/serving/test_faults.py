@@ -18,6 +18,7 @@ from magpie_tui.basics.errors import MachineError
 from magpie_tui.machine.ports import read_ports
 from magpie_tui.serving import lifecycle, watch
 from magpie_tui.serving.benchmark import run_clean, run_profiled
+from magpie_tui.serving.live import LiveReader
 from magpie_tui.serving.model import Phase, RunOutcome, RunRequest
 from tests.process_helpers import Family, wait_for
 from tests.serving.fake_engine import ROOT, make_environment, write_config
@@ -81,6 +82,11 @@ def test_a_good_run(tmp_path: Path, environment: Path, family: Family) -> None:
     assert serving["comparability"]["server.cache_policy"] == "fresh server"
     result = json.loads((outcome.workspace / "inferencex_result.json").read_text())
     assert result["completed"] == 6
+    told = LiveReader(outcome.workspace).read().facts["client_command"]["command"]
+    assert isinstance(told, list) and told[-3:-1] == ["--plan", str(outcome.workspace / "client_plan.json")]
+    again = subprocess.run([*told[:-1], str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert again.returncode == 0 and again.stdout == "", again.stderr
+    assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == 8, "all once more, refused by now"
     record = json.loads((outcome.workspace / "record.json").read_text())
     for name, value in (("benchmark_report", report), ("record", record)):
         jsonschema.validate(value, json.loads((ROOT / "docs" / "schemas" / f"{name}.schema.json").read_text()))

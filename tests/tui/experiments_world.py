@@ -34,6 +34,8 @@ def write_live(workspace: Path) -> None:
         live.begin(phase)
     live.say("server", {"command": ["vllm", "serve", "m"], "environment": {"A": "b c"}})
     live.say("client", {"requests": 64, "at_s": 0})
+    words = ["python", "-m", "load", "--plan", "client plan.json", "DIR"]
+    live.say("client_command", {"command": words, "environment": {}})
     for second, rate in enumerate((120.0, 240.0, 245.0, 90.0, 238.0)):
         live._written = float("-inf")  # a second has passed
         live.sample(

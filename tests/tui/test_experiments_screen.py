@@ -137,6 +137,7 @@ def test_lines_of_a_benchmark(tmp_path: Path) -> None:
     assert lines["flags"] == "! bfloat16 was asked for, the server took float16 (server.log line 402)"
     assert lines["gpu 2"] == "1,985 MHz   612 W   71 C"
     assert command_lines(live)[0] == ("server command", "A='b c' vllm serve m")
+    assert command_lines(live)[1] == ("client command", "python -m load --plan 'client plan.json' DIR")
     assert sparkline([0, 1, 2, 4], 4) == " -+#"[0] + sparkline([0, 1, 2, 4], 4)[1:]
     assert len(sparkline(list(range(1000)), 30)) == 30
 

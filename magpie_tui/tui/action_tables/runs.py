@@ -85,6 +85,13 @@ ACTIONS: tuple[Action, ...] = (
     ),
     _run("copy_run_command", "copy_run_command", ("a",), "copy the run's command", "Copy the command that it runs."),
     _run(
+        "copy_raw_commands",
+        "copy_raw_commands",
+        ("v",),
+        "copy the raw commands of server and client",
+        "Copy what a benchmark runs, a line each: the server's command and the client's, with their environment.",
+    ),
+    _run(
         "pause_live",
         "pause_live",
         ("p",),

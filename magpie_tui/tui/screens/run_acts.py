@@ -71,6 +71,8 @@ class RunActs(CapturesSteps):
             return None
         if action == "capture_steps":
             return self.capture_impossible()
+        if action == "copy_raw_commands":
+            return self.raw_commands_unknown()
         if action in ("stop_run", "remove_run") and not runs:
             return "there is no run"
         if action in _NEED_THE_RUN and run is None:

@@ -62,7 +62,7 @@ def capture_details(run: Run, steps: int, cost: CaptureCost) -> str:
 
 
 class CapturesSteps(PlaceScreen):
-    """The action ``capture_steps`` of the screens of runs."""
+    """The actions ``capture_steps`` and ``copy_raw_commands`` of the screens of runs."""
 
     run_shown: Run | None
 
@@ -79,6 +79,14 @@ class CapturesSteps(PlaceScreen):
     def live_view(self) -> LiveView | None:
         """How the benchmark on the screen is going; None for other runs."""
         raise NotImplementedError
+
+    def raw_commands_unknown(self) -> str | None:
+        """Say why there are no raw commands to copy."""
+        from magpie_tui.tui.screens.run_live_lines import command_lines
+
+        live = self.live_view
+        known = live is not None and any(name.endswith("command") for name, _text in command_lines(live))
+        return None if known else "only a benchmark that has begun tells its raw commands"
 
     def capture_impossible(self) -> str | None:
         """Say why no steps can be captured now."""
@@ -97,6 +105,14 @@ class CapturesSteps(PlaceScreen):
             if phase not in ("warm-up", "measure"):
                 return f"no requests are sent in the phase {phase}"
         return None
+
+    def action_copy_raw_commands(self) -> None:
+        """Copy the commands of server and client, a line each."""
+        from magpie_tui.tui.screens.run_live_lines import command_lines
+
+        if self.live_view is not None:
+            commands = [text for name, text in command_lines(self.live_view) if name.endswith("command")]
+            self.magpie.copy_text("".join(f"{text}\n" for text in commands))
 
     def action_capture_steps(self) -> None:
         """Ask how many steps."""

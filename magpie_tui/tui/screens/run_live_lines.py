@@ -162,15 +162,13 @@ def command_lines(live: LiveView) -> list[tuple[str, str]]:
     import shlex
 
     found = []
-    server = live.facts.get("server", {})
-    command, environment = server.get("command"), server.get("environment")
-    if isinstance(command, list) and command:
-        words = (
-            [f"{name}={shlex.quote(str(value))}" for name, value in environment.items()]
-            if isinstance(environment, dict)
-            else []
-        )
-        found.append(("server command", " ".join([*words, shlex.join(map(str, command))])))
+    for name, kind in (("server command", "server"), ("client command", "client_command")):
+        facts = live.facts.get(kind, {})
+        command, environment = facts.get("command"), facts.get("environment")
+        if isinstance(command, list) and command:
+            variables = environment.items() if isinstance(environment, dict) else ()
+            words = [f"{variable}={shlex.quote(str(value))}" for variable, value in variables]
+            found.append((name, " ".join([*words, shlex.join(map(str, command))])))
     client = live.facts.get("client", {})
     if client:
         found.append(("client plan", json.dumps({key: value for key, value in client.items() if key != "at_s"})))

@@ -110,3 +110,19 @@ async def steps_are_captured_after_asking(stage: Stage) -> None:
     assert asked[0].kind == "capture" and asked[0].detach
     assert asked[0].command[-6:-2] == ("capture", "20261202_140211_aaaa", "--steps", "320")
     await stage.wait(lambda: "capturing 320 steps" in status(stage.app), "the outcome")
+
+
+@proves("runs.copy_raw_commands")
+async def raw_commands_are_copied(stage: Stage) -> None:
+    stage.world.environment["STY"] = "screen"  # no way but the file
+    workspace = measured_workspace("http://127.0.0.1:1")
+    stage.world.runs[0] = replace(stage.world.runs[0], workspace=workspace)
+    stage.app.background.read_runs()
+    screen = await runs_on(stage, "j")
+    assert "only a benchmark" in (screen.disabled_reason("copy_raw_commands") or "")
+    await stage.pilot.press("k")
+    await stage.wait(lambda: screen.live_view is not None and bool(screen.live_view.facts), "what it tells")
+    await stage.press()
+    await stage.wait(lambda: "written to" in status(stage.app), "the copy")
+    copied = (state_directory() / "copied.txt").read_text(encoding="utf-8")
+    assert copied.startswith("vllm serve tiny --profiler-config '{") and copied.count("\n") == 1
