@@ -92,16 +92,51 @@ def hardware_spec() -> Answer:
     return _command("gpu-info")
 
 
-def analyze(kernel_config: str, output_dir: str = "./results", quick: bool = False, performance: bool = True) -> Answer:
-    """Prove the kernels of a config correct and time them. Returns a run: ask run_status."""
-    options = _given(kernel_config=kernel_config, output_dir=output_dir, quick=quick, no_perf=not performance)
-    return _command("analyze --detach", options=options)
+def analyze(
+    kernel_config: str | None = None,
+    kernel_path: str | None = None,
+    testcase_command: str | None = None,
+    kernel_type: str | None = None,
+    compile_command: str | None = None,
+    output_dir: str = "./results",
+    quick: bool = False,
+    performance: bool = True,
+) -> Answer:
+    """Prove kernels correct and time them: those of a config, or one source with its test.
+
+    Returns a run: ask run_status.
+    """
+    options = _given(
+        kernel_config=kernel_config,
+        testcase=testcase_command,
+        type=kernel_type,
+        compile_cmd=compile_command,
+        output_dir=output_dir,
+        quick=quick,
+        no_perf=not performance,
+    )
+    return _command("analyze --detach", *([] if kernel_path is None else [kernel_path]), options=options)
 
 
-def compare(kernel_config: str, baseline: int = 0, output_dir: str = "./results", quick: bool = False) -> Answer:
-    """Rank the correct kernels of a config against the baseline. Returns a run: ask run_status."""
-    options = _given(kernel_config=kernel_config, baseline=baseline, output_dir=output_dir, quick=quick)
-    return _command("compare --detach", options=options)
+def compare(
+    kernel_config: str | None = None,
+    kernel_paths: list[str] | None = None,
+    testcase_commands: list[str] | None = None,
+    kernel_type: str | None = None,
+    baseline: int = 0,
+    output_dir: str = "./results",
+    quick: bool = False,
+) -> Answer:
+    """Rank the correct kernels of a config, or of sources, against the baseline. Returns a run: ask run_status."""
+    options = _given(
+        kernel_config=kernel_config,
+        testcase=testcase_commands,
+        type=kernel_type,
+        baseline=baseline,
+        output_dir=output_dir,
+        quick=quick,
+    )
+    return _command("compare --detach", *(kernel_paths or ()), options=options)
 
 
 def benchmark(benchmark_config: str, output_dir: str = "./results") -> Answer:
@@ -229,6 +264,16 @@ def campaign_show(directory: str) -> Answer:
     return _command("campaign show", directory)
 
 
+def campaign_caches(directory: str, aside: bool = False, restore: bool = False) -> Answer:
+    """Compile caches that could hide a campaign's integrated change; rename them aside, or put them back."""
+    return _command("campaign caches", directory, options=_given(aside=aside, restore=restore))
+
+
+def campaign_report(directory: str, form: str = "md") -> Answer:
+    """The report of a campaign: md, html, or pr for a pull request's text."""
+    return _command("campaign report", directory, options=_given(format=form))
+
+
 _TOOLS: Sequence[Any] = (
     hardware_spec,
     analyze,
@@ -254,4 +299,6 @@ _TOOLS: Sequence[Any] = (
     run_list,
     verify,
     campaign_show,
+    campaign_caches,
+    campaign_report,
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from magpie_tui.campaigns import edit
+
 ROOT = Path(__file__).parents[2]
 COMMAND = ["-m", "magpie_tui", "mcp"]
 
@@ -34,8 +36,15 @@ async def test_an_agent_checks_runs_and_reads_a_kernel(tmp_path: Path) -> None:
         for name in ("--help", "a\0b"):
             refused = await call(client, "verify", path=name)
             assert (refused["exit_status"], refused["result"]) == (2, None), refused
-        config = ROOT / "examples" / "cpp_vector_add" / "analyze.yaml"
-        started = await call(client, "analyze", kernel_config=str(config), output_dir=str(tmp_path / "out"))
+        started = await call(
+            client,
+            "analyze",
+            kernel_path=str(ROOT / "examples" / "cpp_vector_add" / "vector_add.cpp"),
+            kernel_type="cpp",
+            compile_command=f"g++ -O2 -o {tmp_path}/add {ROOT}/examples/cpp_vector_add/vector_add.cpp",
+            testcase_command=f"{tmp_path}/add",
+            output_dir=str(tmp_path / "out"),
+        )
         assert started["exit_status"] == 0, started
         run = started["result"]["run"]
         status = await call(client, "run_status", run_id=run)
@@ -44,6 +53,9 @@ async def test_an_agent_checks_runs_and_reads_a_kernel(tmp_path: Path) -> None:
         assert status["result"]["exit_code"] == 0
         shown = await call(client, "get_workspace", path=status["result"]["workspace"])
         assert shown["result"]["kind"] == "analyze"
+        edit.new_campaign(tmp_path / "one", template="kernels")
+        told = await call(client, "campaign_report", directory=str(tmp_path / "one"), form="pr")
+        assert "No kernel was measured" in told["result"]["text"]
         log = await call(client, "run_log", run_id=run)
         assert '"success": true' in log["result"]["text"]
 
