@@ -48,5 +48,10 @@ if ! magpie-tui experiment -a "$few" -b "$many" --pairs "$pairs" -o "$results"; 
 fi
 
 experiment="$(ls -dt "$results"/experiment_* | head -n 1)"
+if [ ! -f "$experiment/verdict.md" ]; then
+  printf '\nThere is no verdict: too many runs did not count on this machine. Later: magpie-tui experiment --resume %s\n' \
+    "$experiment"
+  exit 1
+fi
 step "The verdict, to send to a colleague" "cat $experiment/verdict.md"
 cat "$experiment/verdict.md"

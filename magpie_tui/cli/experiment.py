@@ -83,8 +83,9 @@ def _check(request: ExperimentRequest) -> None:
     from magpie_tui.serving.experiment_state import read_state
     from magpie_tui.serving.preflight import require_no_blocker, review
 
-    plan = request.plan
+    plan, output_dir = request.plan, request.output_dir
     if request.resume is not None:
+        output_dir = request.resume.absolute().parent
         state = read_state(request.resume)
         plan = state.plan
         paths = [request.resume / state.configs[arm]["copy"] for arm in ("a", "b")]
@@ -95,7 +96,7 @@ def _check(request: ExperimentRequest) -> None:
             path,
             framework_path=global_options().config,
             overrides=Overrides(run_mode=plan.run_mode),
-            output_dir=request.output_dir,
+            output_dir=output_dir,
         )
         for item in found.items:
             if item.status == "warning":
@@ -104,7 +105,7 @@ def _check(request: ExperimentRequest) -> None:
             elif item.name == "time" and item.status != "ok":
                 say(printable(f"{arm}, one run of {2 * plan.pairs}: {item.evidence}"))
         require_no_blocker(found)
-    _say_price(plan, paths, request.output_dir)
+    _say_price(plan, paths, output_dir)
     _say_what_cannot_tell(plan, paths)
     if not plan.can_claim:
         say(f"magpie-tui: warning: {plural(plan.pairs, 'pair')} can be indicative only; a claim needs 6")
