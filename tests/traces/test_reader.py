@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,30 @@ def test_more_categories_than_a_profiler_writes(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"ph": "X", "cat": f"c{index}", "ts": 1} for index in range(33_000)]))
     with pytest.raises(UserInputError, match="categories"):
         read_columns(path)
+
+
+@pytest.mark.parametrize("threads", [0, 1], ids=["copies", "interpreters"])
+def test_readers_end_when_their_starter_is_killed(threads: int) -> None:
+    code = (
+        "import os, signal, sys, threading\n"
+        "from magpie_tui.traces.pool import ProcessService\n"
+        f"for _ in range({threads}): threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "service = ProcessService(2)\n"
+        "service.begin()\n"
+        "children = open(f'/proc/self/task/{os.getpid()}/children').read().split()\n"
+        "print(*children, *[int('-m' in open(f'/proc/{child}/cmdline').read().split(chr(0))) for child in children])\n"
+        "sys.stdout.flush()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    first, second, *interpreters = done.stdout.split()
+    assert interpreters == [str(threads)] * 2
+    while any(is_running(int(pid)) for pid in (first, second)):
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
