@@ -185,8 +185,9 @@ def look_for_kept(config: BenchmarkConfig, environment: Mapping[str, str] | None
     keys: Mapping[str, object] = {} if isinstance(value, Damaged) else as_mapping(value)
     answers = _is_healthy(config.port)
     run = _run_of(keys)
-    if run is not None and answers and not _owns_port(run, config):
-        run = None
+    if answers and not _tells_of_it(keys, run, config):
+        # Somebody else's server has taken the place of the one that the file tells of.
+        keys, run = {}, None
     if not answers and run is None:
         return None
     return KeptServer(place, keys, run, answers)
@@ -211,11 +212,20 @@ SERVER_KIND = "server"
 """Kind of the run that a kept server is."""
 
 
-def _owns_port(run: Run, config: BenchmarkConfig) -> bool:
+def _tells_of_it(keys: Mapping[str, object], run: Run | None, config: BenchmarkConfig) -> bool:
+    """Whether the file is about the server that owns the port now.
+
+    In a container the port's owner is no child of the client, so that there only the life of our run counts.
+    """
+    if as_mapping(keys.get("magpie_tui")) and run is None:
+        return False
     if config.run_mode == "docker":
-        return True  # the container's own processes are not the client's children
+        return True
+    pid = run.pid if run is not None else as_count(keys.get("server_pid"))
     owner = read_ports((config.port,))[0].pid
-    return run.pid is not None and owner in {run.pid, *(process.pid for process in descendants(run.pid))}
+    if pid is None or owner is None:
+        return run is None  # it cannot be checked: it may pass for somebody's, never for ours
+    return owner in {pid, *(process.pid for process in descendants(pid))}
 
 
 def require_usable(kept: KeptServer, wanted: Mapping[str, object], *, force: bool) -> tuple[str, ...]:

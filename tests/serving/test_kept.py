@@ -120,6 +120,11 @@ def test_a_strangers_server_is_never_ended(tmp_path: Path, environment: Path, fa
         (tmp_path / "servers" / f"vllm_{port}.json").write_text(json.dumps(state))
         again = clean(tmp_path, kept_config(tmp_path, environment, port, lifecycle={"cleanup": True}), "again")
         assert again.status == "ok"
+        # A file about another server, gone meanwhile, makes nobody's server a kept one.
+        gone = {**state, "server_pid": 1, "magpie_tui": {"run_directory": str(tmp_path / "gone"), "run_id": "gone"}}
+        (tmp_path / "servers" / f"vllm_{port}.json").write_text(json.dumps(gone))
+        with pytest.raises(UserInputError, match="does not tell what it is"):
+            clean(tmp_path, kept_config(tmp_path, environment, port), "stale")
         assert stranger.poll() is None
         stranger.terminate()
 
