@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from magpie_tui.traces.containers import compress
-from magpie_tui.traces.decimals import MISSING, MISSING_TEXT, Nanoseconds, exact_floats, to_nanoseconds
+from magpie_tui.traces.decimals import MISSING, Nanoseconds, exact_floats, to_nanoseconds
+from magpie_tui.traces.event_forms import (
+    NO_ARGUMENTS,
+    NO_TEXT,
+    NOTHING,
+    Arguments,
+    Event,
+    ExactEvent,
+    Repairs,
+    loose_arguments,
+    loose_event,
+)
 from magpie_tui.traces.repair import repaired_json, repaired_utf8, whole_number
 
 if TYPE_CHECKING:
@@ -28,56 +38,7 @@ if TYPE_CHECKING:
 _FLOW_CODES = [ord(letter) for letter in "stf"]
 PYTHON_CATEGORY = "python_function"
 OP_CATEGORY = "cpu_op"
-_NO_TEXT = msgspec.Raw(b"")
-_NO_TIME = msgspec.Raw(MISSING_TEXT)
-_NOTHING = msgspec.Raw(b"null")
-_Loose = int | str | None
-
-
-class _Arguments(msgspec.Struct, gc=False, frozen=True):
-    external_id: _Loose = msgspec.field(name="External id", default=MISSING)
-    old_external_id: _Loose = msgspec.field(name="external id", default=MISSING)
-    correlation: _Loose = MISSING
-    device: _Loose = None
-    stream: _Loose = None
-    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_TEXT)
-    types: msgspec.Raw = msgspec.field(name="Input type", default=_NO_TEXT)
-    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=_NO_TEXT)
-    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=_NO_TEXT)
-
-
-_NO_ARGUMENTS = _Arguments()
-
-
-class _Event(msgspec.Struct, gc=False):
-    """An event whose duration is a JSON number or absent, as in nearly all files."""
-
-    ph: str = ""
-    cat: str = ""
-    name: str | None = None
-    pid: int | str | float | None = None
-    tid: int | str | float | None = None
-    ts: msgspec.Raw = _NO_TIME
-    dur: float = float("nan")
-    id: _Loose = MISSING
-    args: msgspec.Raw = _NOTHING
-
-
-class _ExactEvent(msgspec.Struct, gc=False):
-    """An event whose duration is kept as text."""
-
-    ph: str = ""
-    cat: str = ""
-    name: str | None = None
-    pid: int | str | float | None = None
-    tid: int | str | float | None = None
-    ts: msgspec.Raw = _NO_TIME
-    dur: msgspec.Raw = _NO_TIME
-    id: _Loose = MISSING
-    args: msgspec.Raw = _NOTHING
-
-
-_Events = list[_Event] | list[_ExactEvent]
+_Events = list[Event] | list[ExactEvent]
 
 
 class MalformedChunkError(ValueError):
@@ -144,7 +105,7 @@ class DecodedChunk:
 class _Details:
     """Arguments of the events that are no Python frames, and columns made of them."""
 
-    arguments: list[_Arguments]
+    arguments: list[Arguments]
     device: npt.NDArray[np.int32]
     stream: npt.NDArray[np.int32]
     correlation: npt.NDArray[np.int64]
@@ -207,19 +168,13 @@ def _plain_id(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-@dataclass(slots=True)
-class _Repairs:
-    not_objects: int = 0
-    not_json: int = 0
-
-
 class ChunkDecoder:
     """Decodes chunks one after the other and numbers what it meets (names, categories, tracks, …)."""
 
     def __init__(self) -> None:
-        self._events = msgspec.json.Decoder(list[_Event])
-        self._exact_events = msgspec.json.Decoder(list[_ExactEvent])
-        self._arguments = msgspec.json.Decoder(list[_Arguments | None])
+        self._events = msgspec.json.Decoder(list[Event])
+        self._exact_events = msgspec.json.Decoder(list[ExactEvent])
+        self._arguments = msgspec.json.Decoder(list[Arguments | None])
         self._raws = msgspec.json.Decoder(list[msgspec.Raw])
         self._exact = False
         self._categories, self._names, self._tracks, self._texts = _Codes(), _Codes(), _Codes(), _Codes()
@@ -249,7 +204,7 @@ class ChunkDecoder:
         text, spoiled, spoiled_at = listed, 0, None
         if not _is_ascii(listed):
             text, spoiled, spoiled_at = repaired_utf8(bytes(listed), separator)
-        repairs = _Repairs()
+        repairs = Repairs()
         try:
             events = self._decode_events(text, repairs)
         except MalformedChunkError:
@@ -276,7 +231,7 @@ class ChunkDecoder:
         )
         return self._columns(events, times.values, durations.values, facts)
 
-    def _decode_events(self, text: bytes | memoryview, repairs: _Repairs) -> _Events:
+    def _decode_events(self, text: bytes | memoryview, repairs: Repairs) -> _Events:
         """Decode quickly; where a field has an unexpected type, with durations as text; else field by field."""
         try:
             if not self._exact:
@@ -290,7 +245,7 @@ class ChunkDecoder:
             raws = self._raws.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             raise MalformedChunkError(str(error)) from error
-        return [_loose_event(raw, repairs) for raw in raws]
+        return [loose_event(raw, repairs) for raw in raws]
 
     def _float_durations(self, events: _Events) -> Nanoseconds | None:
         """Durations by way of float64; None where only their text is exact."""
@@ -319,7 +274,7 @@ class ChunkDecoder:
         rows = np.flatnonzero(np.array(detailed, np.bool_)[kind])
         raws = [events[row].args for row in rows.tolist()]
         for place in np.flatnonzero(category[rows] == frames).tolist():
-            raws[place] = _NOTHING
+            raws[place] = NOTHING
         details = self._details(events, rows, raws, phase)
         op_row, op_codes = self._ops(details.arguments, rows, category)
         kept_row, kept_end, kept_text = _kept(rows, raws, phase)
@@ -345,13 +300,13 @@ class ChunkDecoder:
             facts=facts,
         )
 
-    def _decode_arguments(self, raws: Sequence[msgspec.Raw]) -> list[_Arguments]:
+    def _decode_arguments(self, raws: Sequence[msgspec.Raw]) -> list[Arguments]:
         text = b"".join((b"[", b",".join(raws), b"]"))
         try:
             given = self._arguments.decode(text)
         except msgspec.ValidationError:
-            return [_loose_arguments(raw) for raw in raws]
-        return [_NO_ARGUMENTS if item is None else item for item in given]
+            return [loose_arguments(raw) for raw in raws]
+        return [NO_ARGUMENTS if item is None else item for item in given]
 
     def _details(
         self, events: _Events, rows: npt.NDArray[np.int64], raws: Sequence[msgspec.Raw], phase: npt.NDArray[np.uint8]
@@ -381,7 +336,7 @@ class ChunkDecoder:
         )
 
     def _ops(
-        self, arguments: Sequence[_Arguments], rows: npt.NDArray[np.int64], category: npt.NDArray[np.int32]
+        self, arguments: Sequence[Arguments], rows: npt.NDArray[np.int64], category: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Rows of host ops with recorded inputs, and a code a row for dims, types, strides and concrete inputs."""
         import numpy as np
@@ -392,11 +347,11 @@ class ChunkDecoder:
         texts = self._texts
         for place in np.flatnonzero(wanted[category[rows]]).tolist():
             item = arguments[place]
-            if item.dims is _NO_TEXT and item.types is _NO_TEXT and item.concrete is _NO_TEXT:
+            if item.dims is NO_TEXT and item.types is NO_TEXT and item.concrete is NO_TEXT:
                 continue
             op_places.append(place)
             for raw in (item.dims, item.types, item.strides, item.concrete):
-                codes.append(-1 if raw is _NO_TEXT else texts[bytes(raw)])
+                codes.append(-1 if raw is NO_TEXT else texts[bytes(raw)])
         return rows[np.array(op_places, np.int64)].astype(np.int32), np.array(codes, np.int32).reshape(-1, 4)
 
     def _new_entries(self) -> NewEntries:
@@ -446,68 +401,6 @@ def _kept(
         return np.empty(0, np.int32), np.empty(0, np.int32), b""
     text = b"".join([raws[place] for place in chosen.tolist()])
     return rows[chosen].astype(np.int32), np.cumsum(sizes[chosen]).astype(np.int32), compress(text)
-
-
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def _loose_event(raw: msgspec.Raw, repairs: _Repairs) -> _ExactEvent:
-    """Make an event of any JSON value: fields of the wrong type are read as far as they have a meaning."""
-    try:
-        fields = _FIELDS.decode(raw)
-    except msgspec.ValidationError:
-        repairs.not_objects += 1
-        return _ExactEvent()
-
-    def value(key: str) -> Any:
-        return json.loads(bytes(fields[key])) if key in fields else None
-
-    name = value("name")
-    return _ExactEvent(
-        ph=_text(value("ph")),
-        cat=_text(value("cat")),
-        name=None if name is None else _text(name),
-        pid=_id_or_text(value("pid")),
-        tid=_id_or_text(value("tid")),
-        ts=fields.get("ts", _NO_TIME),
-        dur=fields.get("dur", _NO_TIME),
-        id=whole_number(value("id")),
-        args=fields.get("args", _NOTHING),
-    )
-
-
-def _loose_arguments(raw: msgspec.Raw) -> _Arguments:
-    try:
-        fields = _FIELDS.decode(raw)
-    except msgspec.ValidationError:
-        return _NO_ARGUMENTS
-
-    def value(key: str) -> Any:
-        return json.loads(bytes(fields[key])) if key in fields else None
-
-    return _Arguments(
-        external_id=whole_number(value("External id")),
-        old_external_id=whole_number(value("external id")),
-        correlation=whole_number(value("correlation")),
-        device=_id_or_text(value("device")),
-        stream=_id_or_text(value("stream")),
-        dims=fields.get("Input Dims", _NO_TEXT),
-        types=fields.get("Input type", _NO_TEXT),
-        strides=fields.get("Input Strides", _NO_TEXT),
-        concrete=fields.get("Concrete Inputs", _NO_TEXT),
-    )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
-
-
-def _id_or_text(value: object) -> int | str | None:
-    if value is None or (isinstance(value, (int, str)) and not isinstance(value, bool)):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return json.dumps(value)
 
 
 def _ids(values: Iterable[Any], count: int) -> npt.NDArray[np.int64]:
