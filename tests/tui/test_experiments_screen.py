@@ -96,6 +96,8 @@ async def test_nothing_there_yet(world: World, tmp_path: Path) -> None:
         await wait_ready(pilot)
         await pilot.press("5")
         await wait_until(pilot, lambda: "no experiment yet" in screen_text(pilot), "the words")
+        said = " ".join(screen_text(pilot).split())
+        assert "and says whether B serves faster than A:" in said and "its pairs as they come." in said, "it is wrapped"
 
 
 @PICTURES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from rich.cells import set_cell_size
 from rich.segment import Segment
@@ -160,7 +161,8 @@ class TablePainter(QuietScroll):
             filtered = bool(self._source.total_count)
             shown = printable(self._saved_view.filter)
             text = f"none of {self._source.total_count:,} rows passes  {shown}" if filtered else self.empty_text
-        lines = text.split("\n")
+        room = max(10, width - 2)
+        lines = [line for part in text.split("\n") for line in (wrap(part, room, break_on_hyphens=False) or [""])]
         line = "  " + lines[y] if y < len(lines) else ""
         error = self._state_text is not None and self._state_is_error
         return set_cell_size(line, width), (), "error" if error else "message"
