@@ -117,7 +117,8 @@ class HomeBegin(PlaceScreen):
         details = (
             f"$ {shlex.join(new)}\n"
             f"$ {shlex.join((_PROGRAM, 'campaign', 'next', shown_path(place), '--all'))}\n\n"
-            "A vector addition is proved correct, timed, and compared with the same program built with -O3.\n"
+            "A vector addition, built with -O2 and with -O3, is proved correct by its own test"
+            f"{' and timed.' if hip else '. Nothing is timed: the run time of a whole program is no kernel time.'}\n"
             "It is a run of its own and goes on when this program is closed."
         )
 
