@@ -31,7 +31,7 @@ from tests.tui.results_world import (
 from tests.tui.support import World, screen_text, wait_ready, wait_until
 from tests.workspaces.samples import compile_failed_state, upstream_compare, upstream_state
 
-NAMES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "build")
+NAMES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "asm", "build")
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from textual import on
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.tables import shorten_middle
@@ -37,6 +36,7 @@ from magpie_tui.tui.screens.workspaces import WITH_CANDIDATES
 from magpie_tui.tui.terminal import WIDE
 from magpie_tui.tui.widgets.log_pane import LogPane
 from magpie_tui.tui.widgets.log_view import LogView
+from magpie_tui.tui.widgets.one_line import OneLine
 from magpie_tui.tui.widgets.side_by_side import SideBySide
 from magpie_tui.tui.widgets.table_pane import TablePane
 from magpie_tui.tui.widgets.table_view import default_view
@@ -47,7 +47,7 @@ from magpie_tui.workspaces.candidates import Candidate, Candidates
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-PANES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "logs", "build")
+PANES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "asm", "logs", "build")
 EMPTY = (
     "no comparison yet\n\n"
     "A compare config names a baseline and its candidates.\n"
@@ -111,12 +111,12 @@ class CandidatesScreen(PlaceScreen):
 
     def compose_content(self) -> ComposeResult:
         """How it was timed, the table, what came out, the candidate."""
-        yield Static(Content(""), markup=False, id="conditions")
+        yield OneLine(id="conditions")
         source = candidate_source(Candidates(()), self.app.size.width, ascii_only=self.magpie.traits.ascii_only)
         with SideBySide():
             with Vertical(id="table-side"):
                 yield TablePane(source, name="candidates", empty_text=EMPTY)
-                yield Static(Content(""), markup=False, id="sentence")
+                yield OneLine(id="sentence")
             text = TextLines(id="pane-text")
             log = LogPane(None, follow=False, id="pane-log")
             yield Panes(PANES, [log if name == "logs" else text for name in PANES])
@@ -226,8 +226,8 @@ class CandidatesScreen(PlaceScreen):
             self._set_height(0)
             words = textwrap.wrap(message.failure, max(30, self._table_width() - 4))
             self.table.show_error("\n".join([*words, "o opens another comparison"]))
-            self.query_one("#conditions", Static).update(Content(""))
-            self.query_one("#sentence", Static).update(Content(""))
+            self.query_one("#conditions", OneLine).update(Content(""))
+            self.query_one("#sentence", OneLine).update(Content(""))
             self._show_pane()
             self.refresh_bindings()
             return
@@ -289,12 +289,12 @@ class CandidatesScreen(PlaceScreen):
             right = newer
         text = shorten_middle(printable(left), max(10, width - len(right) - 2))
         gap = " " * max(2, width - len(text) - len(right))
-        self.query_one("#conditions", Static).update(Content.assemble(text, gap, (printable(right), "$quiet")))
+        self.query_one("#conditions", OneLine).update(Content.assemble(text, gap, (printable(right), "$quiet")))
         sentence = printable(found.sentence) if found.rows else ""
         room = self._table_width() - 3
         if cell_len(sentence) > room:
             sentence = shorten_middle(sentence.split("; ")[0], room)
-        self.query_one("#sentence", Static).update(Content.assemble("  ", (sentence, "bold")))
+        self.query_one("#sentence", OneLine).update(Content.assemble("  ", (sentence, "bold")))
 
     def current(self) -> Candidate | None:
         """Return the candidate under the cursor."""
