@@ -75,6 +75,20 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
+def read_small(path: Path, *, limit_bytes: int = 1 << 20) -> bytes:
+    """Return the bytes of a file that a program or a person keeps settings or state in.
+
+    Raises:
+        OSError: As ``open_regular``, or it has more bytes than such a file ever has.
+        ValueError: This is no file name.
+    """
+    with open_regular(path) as file:
+        data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {limit_bytes:,} bytes", os.fspath(path))
+    return data
+
+
 def is_directory(path: Path) -> bool:
     """True for a directory that can be reached; never an error, whatever the path is."""
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.files import read_small
 from magpie_tui.tui.actions import Action, Registry, key_text, registry, unbound_key
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _NAMED_KEYS = frozenset(
     | {"tab", "enter", "escape", "space"}
     | {f"f{number}" for number in range(1, 13)}
 )
+_HINT = "correct the file, or remove it for the keys as they come"
 
 
 def load_keymap(path: Path) -> dict[str, str]:
@@ -37,11 +39,12 @@ def load_keymap(path: Path) -> dict[str, str]:
         UserInputError: With line and column: not a mapping, an unknown action, an unknown key, a conflict.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path).decode("utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise UserInputError(f"cannot read the keymap: {error}", path=path) from error
+        reason = getattr(error, "strerror", None) or error
+        raise UserInputError(f"cannot read the keymap: {reason}", path=path, hint=_HINT) from error
     return parse_keymap(text, path)
 
 
@@ -62,6 +65,8 @@ def parse_keymap(text: str, path: Path, known: Registry | None = None) -> dict[s
         ) from error
     except yaml.YAMLError as error:
         raise UserInputError(f"this is not YAML: {error}", path=path) from error
+    except RecursionError as error:
+        raise UserInputError("this is nested too deeply for a keymap", path=path, hint=_HINT) from error
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):

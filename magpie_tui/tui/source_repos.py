@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
-from magpie_tui.basics.files import write_json
+from magpie_tui.basics.files import is_directory, read_small, write_json
 from magpie_tui.basics.json_strict import loads
 from magpie_tui.basics.paths import private_directory, state_directory
 
@@ -18,11 +18,11 @@ _FILE = "source_repos.json"
 def remembered_repos() -> tuple[Path, ...]:
     """Return the checkouts that were named before and are still there; none where the file is missing or damaged."""
     try:
-        content = loads((state_directory() / _FILE).read_bytes())
+        content = loads(read_small(state_directory() / _FILE))
         paths = [Path(str(entry)) for entry in content["repos"]]
     except (OSError, ValueError, KeyError, TypeError):
         return ()
-    return tuple(path for path in paths if path.is_dir())
+    return tuple(path for path in paths if is_directory(path))
 
 
 def remember_repos(repos: Sequence[Path]) -> None:

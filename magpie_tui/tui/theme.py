@@ -135,8 +135,10 @@ def choose_theme(environment: Mapping[str, str], state_directory: Path) -> str:
 
 
 def _kept(state_directory: Path) -> str:
+    from magpie_tui.basics.files import read_small
+
     try:
-        return (state_directory / _SETTING).read_text(encoding="utf-8").strip()
+        return read_small(state_directory / _SETTING).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 

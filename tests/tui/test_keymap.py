@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.tui.keymap import load_keymap, parse_keymap
+from magpie_tui.tui.theme import DARK, choose_theme
+from magpie_tui.tui.widgets.log_habits import LogHabits, load_habits
 from tests.tui.support import World, screen_text, wait_ready, wait_until
 
 PATH = Path("keymap.yaml")
@@ -55,6 +58,18 @@ def test_problems_have_a_place(text: str, place: str, message: str) -> None:
 def test_two_actions_may_change_their_keys() -> None:
     keymap = parse_keymap("place.runs: '3'\nplace.trace: '2'\n", PATH)
     assert keymap == {"place.runs": "3", "place.trace": "2"}
+
+
+def test_a_pipe_or_a_deep_file_in_the_place_of_settings_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "keymap.yaml")
+    os.mkfifo(tmp_path / "theme")
+    os.mkfifo(tmp_path / "log_view.json")
+    with pytest.raises(UserInputError, match="no regular file"):
+        load_keymap(tmp_path / "keymap.yaml")
+    with pytest.raises(UserInputError, match="nested"):
+        parse_keymap("[" * 3000, tmp_path / "keymap.yaml")
+    assert load_habits(tmp_path) == LogHabits()
+    assert choose_theme({"TERM": "xterm-256color"}, tmp_path) == DARK
 
 
 def test_not_utf8_is_told(tmp_path: Path) -> None:

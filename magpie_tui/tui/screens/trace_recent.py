@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
-from magpie_tui.basics.files import write_json
+from magpie_tui.basics.files import is_directory, is_regular_file, read_small, write_json
 from magpie_tui.basics.json_strict import loads
 from magpie_tui.basics.paths import private_directory, state_directory
 
@@ -31,7 +31,11 @@ def recent_traces(directory: Path | None = None) -> list[RecentTrace]:
     Args:
         directory: Where the file lies; None takes the state directory.
     """
-    return [trace for trace in _read(directory or state_directory()) if trace.path.exists()]
+    return [
+        trace
+        for trace in _read(directory or state_directory())
+        if is_regular_file(trace.path) or is_directory(trace.path)
+    ]
 
 
 def remember_trace(path: Path, now: datetime, directory: Path | None = None) -> None:
@@ -56,7 +60,7 @@ def _write(place: Path, traces: list[RecentTrace]) -> None:
 
 def _read(place: Path) -> list[RecentTrace]:
     try:
-        content = loads((place / _FILE).read_bytes())
+        content = loads(read_small(place / _FILE))
         return [
             RecentTrace(Path(str(entry["path"])), datetime.fromisoformat(str(entry["opened_at"])))
             for entry in content["traces"]

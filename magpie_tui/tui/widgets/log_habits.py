@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
-from magpie_tui.basics.files import write_json
+from magpie_tui.basics.files import read_small, write_json
 from magpie_tui.basics.json_strict import loads
 from magpie_tui.basics.paths import private_directory, state_directory
 
@@ -30,7 +30,7 @@ class LogHabits:
 def load_habits(directory: Path | None = None) -> LogHabits:
     """Read what was kept; whatever cannot be read is as at first."""
     try:
-        content = loads(((directory or state_directory()) / _NAME).read_text("utf-8"))
+        content = loads(read_small((directory or state_directory()) / _NAME))
     except (OSError, ValueError):
         return LogHabits()
     if not isinstance(content, dict):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import UserInputError
-from magpie_tui.basics.files import write_json
+from magpie_tui.basics.files import read_small, write_json
 from magpie_tui.basics.json_strict import loads
 from magpie_tui.basics.paths import config_directory, private_directory
 from magpie_tui.tui.widgets.table_source import SortKey, TableColumn
@@ -91,14 +91,14 @@ class ViewStore:
             UserInputError: The file is not what ``save`` writes.
         """
         try:
-            content = loads(self.path.read_text("utf-8"))
+            content = loads(read_small(self.path))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise self._damaged(str(error)) from error
         try:
             return {str(name): _view_from(value) for name, value in content["views"].items()}
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._damaged(f"unexpected content ({error})") from error
 
     def _damaged(self, why: str) -> UserInputError:
