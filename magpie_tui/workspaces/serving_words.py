@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from magpie_tui.basics.text import plural
 from magpie_tui.basics.units import format_bytes, format_clock
 from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.values import as_count, as_list, as_mapping, as_number, as_text, as_texts
@@ -26,7 +27,10 @@ def _lines(serving: Mapping[str, object]) -> Iterator[str]:
     reasons = as_texts(serving.get("reasons"))
     word = {"ok": "the numbers count", "invalid": "the numbers do not count", "failed": "there are no numbers"}
     status = as_text(serving.get("status")) or ""
-    yield f"Run: {status}, {word.get(status, status)}" + (f": {reasons[0]}" if reasons else "")
+    if serving.get("metrics") is None and serving.get("capture") is not None and status == "ok":
+        yield "Run: steps of a server that another run measured; nothing was measured here"
+    else:
+        yield f"Run: {status}, {word.get(status, status)}" + (f": {reasons[0]}" if reasons else "")
     yield from _server_lines(as_mapping(serving.get("server")))
     phases = {name: as_number(value) for name, value in as_mapping(serving.get("phases_s")).items()}
     if phases:
@@ -87,7 +91,7 @@ def _capture_lines(capture: Mapping[str, object]) -> Iterator[str]:
         return
     files = as_texts(capture.get("files"))
     size, seconds = as_number(capture.get("size_bytes")), as_number(capture.get("wrote_s"))
-    yield f"Capture: {len(files)} traces, {format_bytes(size)}, written in {format_clock(seconds)}"
+    yield f"Capture: {plural(len(files), 'trace')}, {format_bytes(size)}, written in {format_clock(seconds)}"
 
 
 def _overhead_lines(overhead: Mapping[str, object]) -> Iterator[str]:

@@ -83,6 +83,8 @@ def test_steps_of_a_live_server(tmp_path: Path, family: Family) -> None:
     assert report["success"] is True and report["profiling_enabled"] is True
     assert report["throughput"] is None, "nothing of it passes for a measurement"
     assert report["kernel_summary"]
+    shown = program("workspaces", "show", str(workspace), cwd=tmp_path).stdout
+    assert "nothing was measured here" in shown and "Capture: 1 trace, " in shown
     assert [path.name for path in (workspace / "torch_trace").iterdir()] == ["rank0.1700000000.pt.trace.json.gz"]
     assert not list((run.workspace / "torch_trace").iterdir()), "it was moved"
     with pytest.raises(UserInputError, match="nothing is measured here now"):
