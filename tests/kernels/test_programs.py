@@ -6,11 +6,17 @@ import os
 import random
 from pathlib import Path
 
-from magpie_tui.configs.kernel_model import KernelEntry
+from magpie_tui.configs.kernel_model import KernelConfig, KernelEntry
+from magpie_tui.kernels.compare import _rank
+from magpie_tui.kernels.evaluation import Evaluation, KernelOutcome
+from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.measurement import Measurement
+from magpie_tui.kernels.measuring import Timer
+from magpie_tui.kernels.model import Judgement
+from magpie_tui.kernels.preflight import Preflight
 from magpie_tui.kernels.programs import Program, ProgramBlocks, tool_for
 from magpie_tui.kernels.ranking import rank
-from magpie_tui.kernels.settings import TimingSettings
+from magpie_tui.kernels.settings import EvaluationSettings, TimingSettings
 from magpie_tui.kernels.timing import Schedule
 from magpie_tui.kernels.timings import timing_of
 
@@ -89,3 +95,25 @@ def test_what_no_tool_can_stamp_says_why() -> None:
     )
     hip = KernelEntry("k", "hip", (), testcase_commands=(("./program",),))
     assert "rocprofv3" in (tool_for(hip, "/nowhere")[1] or "")
+
+
+def test_data_for_one_of_two_kernels_is_no_comparison(tmp_path: Path) -> None:
+    source = tmp_path / "base.py"
+    entries = (KernelEntry("base", "pytorch", (source,)), KernelEntry("program", "cpp", testcase_commands=(("true",),)))
+    made = Evaluation(
+        KernelConfig(None, entries), EvaluationSettings(), tmp_path, Preflight({}), lambda *step: None, baseline=0
+    )
+    with made as evaluation:
+        harness = evaluation.harness_of(entries[0])
+        called = Candidate(0, entries[0], source, harness, tmp_path, 1, None, 7, 60.0)
+        right = Judgement("correct", proof="reference")
+        outcomes = [
+            KernelOutcome(0, entries[0], judgement=right, candidate=called),
+            KernelOutcome(1, entries[1], judgement=right),
+        ]
+        timer = Timer(evaluation, outcomes)
+        timer.run()  # the harness is never started: nothing is timed for nothing
+        ranking = _rank(timer, outcomes, 0, evaluation.settings)
+    assert (ranking.winner, ranking.order, ranking.reason) == (None, (), "no_performance_data")
+    assert outcomes[0].untimed == "no_performance_data: every candidate has no time to compare with"
+    assert "run time of a whole program is no kernel time" in (outcomes[1].untimed or "")
