@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 WANTED_BYTES = 1 << 38
-LIMIT_S = 90.0
+LIMIT_S = 80.0
 
 
 def _timed(what: str, function: Callable[[], object]) -> None:

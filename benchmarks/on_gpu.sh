@@ -34,10 +34,10 @@ recorded=()
 [ $# -gt 0 ] || set -- corpus memory raw agreement noise live
 for name in "$@"; do
   case "$name" in
-    corpus) part corpus 420 tests/adversarial/run_on_gpu.py --json "$OUT/corpus.json" ;;
-    memory) part memory 200 -m benchmarks.gpu_out_of_memory ;;
-    raw) part raw 560 -m benchmarks.raw_kernels_gpu --keep "$OUT/raw" ;;
-    agreement) part agreement 400 -m benchmarks.kernel_agreement ;;
+    corpus) part corpus 400 tests/adversarial/run_on_gpu.py --json "$OUT/corpus.json" ;;
+    memory) part memory 180 -m benchmarks.gpu_out_of_memory ;;
+    raw) part raw 400 -m benchmarks.raw_kernels_gpu --limit 80 --keep "$OUT/raw" ;;
+    agreement) part agreement 190 -m benchmarks.kernel_agreement ;;
     noise)
       part noise 590 -m benchmarks.kernel_noise "${recorded[@]}" --record "$OUT/noise_gpu.jsonl" --live 0 --minutes 8
       ;;
