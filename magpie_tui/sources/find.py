@@ -231,6 +231,12 @@ def _choose(
     confidence = _confidence(facts, symbol, exact=exact, alone=len(equals) == 1, in_scope=in_scope, at_home=at_home)
     if shared and confidence == "high":
         confidence = "medium"  # a word decided, not the name
+    if home is not None and not at_home and confidence == "high":
+        confidence = "medium"  # projects copy kernels from each other, with their names and namespaces
+        reasons.append(f"lies in {best.repository.key}, not in {home}: it may be a copy")
+    if exact and best.kind == "global" and best.scope and not scope:
+        confidence = "low"  # what the compiler writes down has the namespace
+        reasons.append(f"the name has no namespace, the definition lies in {best.scope}")
     losers = tuple(
         Loser(f"{one.file}:{one.line}", _why_not(one, best, home, scope)) for one in ranked[1 : 1 + _MOST_LOSERS]
     )

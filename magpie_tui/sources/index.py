@@ -96,7 +96,25 @@ class SourceIndex:
         return connection
 
     def update(self, *, on_progress: Callable[[int, int], None] | None = None) -> Update:
-        """Read what is new or changed, forget what is gone; all or nothing."""
+        """Read what is new or changed, forget what is gone; all or nothing.
+
+        Raises:
+            MachineError: Another process holds the index for too long, the disk is full, or a reader was killed.
+        """
+        from concurrent.futures import BrokenExecutor
+
+        try:
+            return self._updated(on_progress)
+        except sqlite3.OperationalError as error:
+            raise MachineError(
+                f"the index of sources cannot be brought up to date: {error}",
+                path=self.path,
+                hint="another process that reads the same sources? try again; the file may be deleted at any time",
+            ) from None
+        except BrokenExecutor:
+            raise MachineError("a process that reads sources was ended from outside", path=self.path) from None
+
+    def _updated(self, on_progress: Callable[[int, int], None] | None) -> Update:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")  # a second one that updates waits, and then finds everything done
         try:

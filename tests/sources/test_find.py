@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from magpie_tui.basics.errors import MachineError, UserInputError
+from magpie_tui.sources import index as source_index
 from magpie_tui.sources.columns import COLUMNS, source_columns
 from magpie_tui.sources.find import SourceFinder
 from magpie_tui.sources.index import SourceIndex
@@ -87,6 +88,20 @@ def test_a_namespace_decides(aiter: Path, tmp_path: Path) -> None:
     assert report.test.baseline == "run_torch"
     assert report.test.command[1:3] == ("-m", "pytest")
     assert Path(report.test.command[3]).is_absolute()
+
+
+def test_a_copy_in_another_project_is_never_certain(aiter: Path, tmp_path: Path) -> None:
+    (aiter / "csrc" / "copied.cu").write_text(
+        "namespace vllm {\ntemplate <typename T> __global__ void rotary_embedding_copy_kernel(T* q) {}\n}\n"
+    )
+    copied = find(aiter, "void vllm::rotary_embedding_copy_kernel<float>(float*)", tmp_path)
+    assert copied.source is not None
+    assert copied.source.confidence == "medium"
+    assert any("it may be a copy" in reason for reason in copied.source.reasons)
+    bare = find(aiter, "void rotary_embedding_copy_kernel<float>(float*)", tmp_path)
+    assert bare.source is not None
+    assert bare.source.confidence == "low"
+    assert any("has no namespace" in reason for reason in bare.source.reasons)
 
 
 def test_equal_places_are_never_certain(aiter: Path, tmp_path: Path) -> None:
@@ -182,6 +197,19 @@ def test_a_damaged_index_is_made_anew(aiter: Path, tmp_path: Path) -> None:
     connection.close()
     with SourceIndex(identify(aiter), directory=tmp_path / "index") as index:
         assert index.update().read == 7
+
+
+def test_an_index_that_another_process_holds_is_an_error_of_the_machine(
+    aiter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_index, "_LOCK_SECONDS", 0.05)
+    with SourceIndex(identify(aiter), directory=tmp_path / "held") as one:
+        holder = sqlite3.connect(one.path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(MachineError, match="database is locked"):
+            one.update()
+        holder.close()
+        assert one.update().files > 0
 
 
 def test_odd_files_do_not_stop_the_index(aiter: Path, tmp_path: Path) -> None:
