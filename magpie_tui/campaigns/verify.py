@@ -124,7 +124,7 @@ def _decision_checks(campaign: Campaign) -> Iterator[Check]:
 
 def stage_share(trace: Path, stage: str, kernel: str) -> float | None:
     """Return a kernel's share of the device time of a stage, in percent; None when it does not run there."""
-    report = analyze_roofline(find_traces(trace), Reading(), RooflineRequest(None, None, None, ()))
+    report = analyze_roofline(find_traces(trace), Reading(use_cache=False), RooflineRequest(None, None, None, ()))
     rows = (item for found in report.roofline.stages if found.stage == stage for item in evidence_of(found, None))
     return next((item.share_of_stage_pct for item in rows if item.name == kernel), None)
 

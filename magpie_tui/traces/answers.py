@@ -33,8 +33,8 @@ LIMIT_BYTES = 256 << 20
 LARGEST_BYTES = 32 << 20
 """An answer larger than this is not kept: it would take as long to load as to work out from the columns."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
-_ROOMS = ("basics", "sources", "traces")
-"""Rooms whose code has a part in an answer."""
+_ROOMS = ("basics", "data", "sources", "traces")
+"""Directories whose code and tables have a part in an answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def _sources(directory: str) -> list[tuple[str, int, int]]:
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if entry.name.endswith(".py"):
+                if entry.name.endswith((".py", ".json", ".yaml")):
                     stat = entry.stat()
                     found.append((entry.path, stat.st_mtime_ns, stat.st_size))
                 elif entry.name != "__pycache__" and entry.is_dir():

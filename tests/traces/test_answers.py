@@ -14,6 +14,8 @@ from magpie_tui.traces import answers, identity, kernel_analysis, time_analysis
 from magpie_tui.traces.analysis import analyze_kernels
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.each import Progress, Reading
+from magpie_tui.traces.operators import roofline_report
+from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
 from magpie_tui.traces.selection import Selection
 from magpie_tui.traces.stage_analysis import analyze_time
 from magpie_tui.traces.stage_names import Stage
@@ -116,3 +118,27 @@ def test_the_oldest_answers_go_first(trace: Path, monkeypatch: pytest.MonkeyPatc
     analyze_kernels(traces, Selection(top_k=7))
     assert len(kept()) == 1
     assert old not in kept()
+
+
+def test_a_roofline_holds_for_its_ceilings_and_captures(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = find_traces(trace)
+    arch = trace.parent / "arch.json"
+    arch.write_text('{"name": "x", "mem_bw_gbps": 100}')
+    request = RooflineRequest(str(arch))
+    first = analyze_roofline(traces, Reading(), request)
+    assert len(kept()) == 1
+
+    def refuse(*_given: object, **_named: object) -> None:
+        raise AssertionError("it was worked out again")
+
+    monkeypatch.setattr(roofline_report, "load_columns", refuse)
+    assert analyze_roofline(traces, Reading(), request) == first
+    captures = trace.parent / "captures"
+    captures.mkdir()
+    (captures / "a.json").write_text("{}")
+    for other in (RooflineRequest(), RooflineRequest(str(arch), captures), RooflineRequest(str(arch), rank=0)):
+        with pytest.raises(AssertionError):
+            analyze_roofline(traces, Reading(), other)
+    arch.write_text('{"name": "x", "mem_bw_gbps": 200}')
+    with pytest.raises(AssertionError):
+        analyze_roofline(traces, Reading(), request)

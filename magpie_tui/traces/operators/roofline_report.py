@@ -10,13 +10,14 @@ from typing import Any
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.json_strict import to_plain
 from magpie_tui.traces.analysis import RankReport
+from magpie_tui.traces.answers import remembered
 from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.discover import TraceFile, TraceSet
 from magpie_tui.traces.each import Reading, reporter
 from magpie_tui.traces.labels import StepLabel
 from magpie_tui.traces.links import link_device_work
 from magpie_tui.traces.load import load_columns
-from magpie_tui.traces.models.plugins import problems
+from magpie_tui.traces.models.plugins import added_models, problems
 from magpie_tui.traces.operators.capture_files import folder_beside
 from magpie_tui.traces.operators.options import ReportKind as ReportKind
 from magpie_tui.traces.operators.options import SortBy as SortBy
@@ -90,15 +91,37 @@ def analyze_roofline(traces: TraceSet, reading: Reading, request: RooflineReques
         ReadingCancelled: ``reading.cancelled`` said so.
     """
     file = _file_of(traces, request.rank)
-    size = file.path.stat().st_size if file.path.exists() else 0
-    columns = load_columns(
-        file.path,
-        salvage=reading.salvage,
-        progress=reporter(reading.progress, file.path, 0, size),
-        cancelled=reading.cancelled,
-        use_cache=reading.use_cache,
-    )
-    return roofline_of(columns, traces, file, request)
+
+    def compute() -> RooflineReport:
+        size = file.path.stat().st_size if file.path.exists() else 0
+        columns = load_columns(
+            file.path,
+            salvage=reading.salvage,
+            progress=reporter(reading.progress, file.path, 0, size),
+            cancelled=reading.cancelled,
+            use_cache=reading.use_cache,
+        )
+        return roofline_of(columns, traces, file, request)
+
+    # Upstream's tables are many times as large as ours, and models of users are code that nobody here can tell apart.
+    if request.tables is not None or added_models() or problems():
+        return compute()
+    given = None if request.arch is None else ceilings_for(request.arch)
+    captures = _state_of(request.capture_folder or folder_beside(file.path))
+    if captures is None:
+        return compute()
+    return remembered("roofline", traces, (request, given, measured_ceilings(), captures), reading, compute)
+
+
+def _state_of(folder: Path | None) -> tuple[tuple[str, int, int], ...] | None:
+    """Names, sizes and times of the files of a capture folder; None where they cannot be told."""
+    if folder is None:
+        return ()
+    try:
+        found = [(path, path.stat()) for path in sorted(folder.rglob("*"))]
+    except OSError:
+        return None
+    return tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in found)
 
 
 def roofline_of(columns: TraceColumns, traces: TraceSet, file: TraceFile, request: RooflineRequest) -> RooflineReport:

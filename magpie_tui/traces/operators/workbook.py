@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError
-from magpie_tui.basics.files import atomic_writer
+from magpie_tui.basics.files import write_bytes
+from magpie_tui.basics.text import printable
 from magpie_tui.traces.collective_cells import Cell
 from magpie_tui.traces.operators.upstream_report import UpstreamReport
 
 _SHEET_NAME = 31
 _CELL_CHARACTERS = 32_767
 """What Excel holds at most."""
+_NO_CHARACTERS_OF_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def write_workbook(report: UpstreamReport, path: Path) -> None:
@@ -35,9 +39,16 @@ def write_workbook(report: UpstreamReport, path: Path) -> None:
             sheet.append([_fitting(cell) for cell in row])
     if not report.tables:
         book.create_sheet("empty")
-    with atomic_writer(path) as file:
-        book.save(file)
+    # Into memory first: an archive whose file fails in between complains once more when it is thrown away.
+    content = io.BytesIO()
+    try:
+        book.save(content)
+    except OSError as error:  # sheets pass through files of their own
+        raise MachineError(f"the workbook cannot be made: {error.strerror or error}", path=path) from error
+    write_bytes(path, content.getvalue())
 
 
 def _fitting(cell: Cell) -> Cell:
-    return cell[:_CELL_CHARACTERS] if isinstance(cell, str) else cell
+    if not isinstance(cell, str):
+        return cell
+    return _NO_CHARACTERS_OF_XML.sub(lambda found: printable(found.group()), cell)[:_CELL_CHARACTERS]
