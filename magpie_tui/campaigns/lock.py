@@ -17,6 +17,7 @@ from magpie_tui.basics.errors import MachineError
 from magpie_tui.campaigns.model import FILE_NAME
 
 LOCK_NAME = f".{FILE_NAME}.lock"
+WALK_LOCK_NAME = ".campaign.walk.lock"
 WAIT_S = 20.0
 """An edit takes milliseconds: whoever holds the lock for longer is stopped or hangs."""
 _BETWEEN_S = 0.01
@@ -33,15 +34,45 @@ def campaign_lock(directory: Path, *, wait_s: float = WAIT_S) -> Iterator[None]:
         MachineError: The file cannot be made, or another process holds the lock for longer.
     """
     path = directory / LOCK_NAME
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise MachineError(f"the campaign cannot be changed: {error.strerror or error}", path=path) from None
+    descriptor = _open(path)
     try:
         _take(descriptor, path, time.monotonic() + wait_s)
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def walk_lock(directory: Path) -> Iterator[None]:
+    """Hold what lets one process at a time do the next step of a campaign; edits go on meanwhile.
+
+    Raises:
+        MachineError: The file cannot be made, or another process does the next step.
+    """
+    path = directory / WALK_LOCK_NAME
+    descriptor = _open(path)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            taken = isinstance(error, BlockingIOError)
+            raise MachineError(
+                "another process does the next step of this campaign"
+                if taken
+                else f"the campaign cannot be locked: {error.strerror or error}",
+                path=path,
+                hint="wait for it: magpie-tui runs list" if taken else "keep it on a local disk",
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise MachineError(f"the campaign cannot be changed: {error.strerror or error}", path=path) from None
 
 
 def _take(descriptor: int, path: Path, until: float) -> None:

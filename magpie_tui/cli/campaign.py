@@ -104,29 +104,42 @@ def next_action(
 
     Example: magpie-tui campaign next ./campaigns/smoke --all
     """
+    from magpie_tui.campaigns.lock import walk_lock
+
+    campaign = _load(directory)
+    with walk_lock(campaign.directory):
+        while True:
+            campaign, went = _next(campaign, keep_caches=keep_caches)
+            if not (went and all_steps):
+                break
+    _print(campaign)
+
+
+def _next(campaign: Campaign, *, keep_caches: bool) -> tuple[Campaign, bool]:
+    """Do the next thing; also returns whether there was one that needs no person.
+
+    Raises:
+        AnswerIsNoError: The step failed, or is as it was.
+    """
     from magpie_tui.campaigns.advance import advance, next_step
     from magpie_tui.campaigns.model import StepState
 
-    campaign = _load(directory)
-    while True:
-        view = next_step(campaign, _runs(campaign))
-        if view is None or view.action is None or view.action.person:
-            break
-        say(f"step {view.number} {view.title}: {view.action.text}")
-        say(f"$ {_line(view.action)}")
-        if view.key == "judge":
-            for line in campaign_caches.before_experiment(campaign, keep_caches=keep_caches):
-                say(line)
-        campaign = advance(campaign, view, _run)
-        after = next(one for one in _views(campaign) if one.key == view.key)
-        if after.state is StepState.FAILED:
-            _print(campaign)
-            raise AnswerIsNoError(f"step {view.number} {view.title} failed: {after.because}")
-        if after.action == view.action:
-            raise AnswerIsNoError(f"step {view.number} {view.title} is as it was: {after.state.value} {after.because}")
-        if not all_steps:
-            break
-    _print(campaign)
+    view = next_step(campaign, _runs(campaign))
+    if view is None or view.action is None or view.action.person:
+        return campaign, False
+    say(f"step {view.number} {view.title}: {view.action.text}")
+    say(f"$ {_line(view.action)}")
+    if view.key == "judge":
+        for line in campaign_caches.before_experiment(campaign, keep_caches=keep_caches):
+            say(line)
+    campaign = advance(campaign, view, _run)
+    after = next(one for one in _views(campaign) if one.key == view.key)
+    if after.state is StepState.FAILED:
+        _print(campaign)
+        raise AnswerIsNoError(f"step {view.number} {view.title} failed: {after.because}")
+    if after.action == view.action:
+        raise AnswerIsNoError(f"step {view.number} {view.title} is as it was: {after.state.value} {after.because}")
+    return campaign, True
 
 
 @app.command("adopt", cls=Command)

@@ -13,7 +13,7 @@ import pytest
 from magpie_tui.basics.errors import MachineError
 from magpie_tui.campaigns import edit
 from magpie_tui.campaigns.file import load_campaign
-from magpie_tui.campaigns.lock import campaign_lock
+from magpie_tui.campaigns.lock import campaign_lock, walk_lock
 from magpie_tui.campaigns.steps import BY_KEY
 
 NOTES = """
@@ -69,6 +69,18 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
         assert edit.add_note(campaign, BY_KEY["analyze"], "goes on").step("analyze").notes[0].text == "goes on"
+
+
+def test_one_process_at_a_time_does_the_next_step(tmp_path: Path) -> None:
+    campaign = edit.new_campaign(tmp_path / "c", template="kernels")
+    with started(HOLD.replace("campaign_lock", "walk_lock"), campaign.directory) as walker:
+        with pytest.raises(MachineError, match="does the next step"), walk_lock(campaign.directory):
+            pass
+        assert edit.add_note(campaign, BY_KEY["analyze"], "meanwhile").step("analyze").notes, "edits go on"
+        walker.kill()
+        walker.wait()
+        with walk_lock(campaign.directory):
+            pass
 
 
 def test_a_directory_begins_one_campaign_only(tmp_path: Path) -> None:
