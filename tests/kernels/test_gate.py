@@ -20,6 +20,7 @@ pytestmark = pytest.mark.torch
 
 HEAD = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x, w):\n"
 RIGHT = HEAD + "        return torch.addcmul(torch.ones(()), x, w)\n"
+FEW = GateSettings(timeout_s=60, seeds=2, repeats=2, calls=6, call_sets=2, variants=0, growth=False, holds=1)
 
 
 def status(judgement: Judgement, identity: str) -> str:
@@ -211,9 +212,8 @@ def test_a_tolerance_that_accepts_zeros_lets_nothing_pass(judge_kernel: JudgeKer
         assert judgement.word == "invalid"
         assert "tolerance_not_discriminating" in (judgement.reason or "")
         assert failed(judgement) == ["G3"]
-    few = GateSettings(timeout_s=60, seeds=2, repeats=2, calls=6, call_sets=2, variants=0, growth=False, holds=1)
-    assert judge_kernel(zeros, reference=softmax + inputs, settings=few).word == "incorrect"
-    assert judge_kernel(softmax, reference=softmax + inputs, settings=few).word == "correct"
+    assert judge_kernel(zeros, reference=softmax + inputs, settings=FEW).word == "incorrect"
+    assert judge_kernel(softmax, reference=softmax + inputs, settings=FEW).word == "correct"
 
 
 def test_weights_and_constructor_arguments_are_the_references(judge_kernel: JudgeKernel) -> None:
@@ -270,7 +270,7 @@ def test_saved_outputs_with_their_inputs_can_be_the_reference(judge_kernel: Judg
 def test_the_kernels_own_inputs_are_used_when_the_reference_makes_none(judge_kernel: JudgeKernel) -> None:
     reference = REFERENCE.partition("def get_inputs")[0]
     own = RIGHT + "\ndef get_inputs():\n    return [torch.randn(8, 16), torch.rand(16)]\n"
-    assert judge_kernel(own, reference=reference).word == "correct"
+    assert judge_kernel(own, reference=reference, settings=FEW).word == "correct"
     missing = judge_kernel(RIGHT, reference=reference)
     assert missing.word == "crashed"
     assert "get_inputs" in (missing.reason or "")
