@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from magpie_tui.basics.errors import ExitCode, MagpieTuiError
+from magpie_tui.basics.errors import ExitCode, MachineError, MagpieTuiError, from_os_error
 from magpie_tui.basics.text import printable
 
 if TYPE_CHECKING:
@@ -37,6 +37,32 @@ def show_usage_error(error: click.ClickException) -> None:
     if context is not None:
         text = f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n"
     _write(f"{text}magpie-tui: error: {printable(error.format_message(), keep=chr(10))}\n")
+
+
+def show_refusal(error: OSError | MemoryError) -> int:
+    """Show what the system refused and no reader has put into better words; ``-v`` says where we were.
+
+    Returns:
+        The exit status.
+    """
+    import logging
+    import traceback
+
+    from magpie_tui.cli.standard_streams import discard_stdout
+
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    places = ", ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in reversed(frames))
+    logging.getLogger(__name__).debug("%s in %s", type(error).__name__, places)
+    if isinstance(error, MemoryError):
+        shown: MagpieTuiError = MachineError("this machine has not enough memory for that")
+    else:
+        shown = from_os_error(error)
+    show_error(shown)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_stdout()
+    return shown.exit_code
 
 
 def show_unexpected(error: Exception) -> int:

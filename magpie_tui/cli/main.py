@@ -13,7 +13,7 @@ import click
 import typer
 
 from magpie_tui import __version__
-from magpie_tui.basics.errors import ExitCode, MachineError, MagpieTuiError, from_os_error
+from magpie_tui.basics.errors import ExitCode, MagpieTuiError
 from magpie_tui.cli.context import GlobalOptions
 from magpie_tui.cli.group import LazyCommand, LazyGroup, add_global_options
 from magpie_tui.cli.open_app import NO_MOUSE_FLAG, ROOT_FLAG
@@ -125,7 +125,7 @@ def _invoke(arguments: list[str]) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    from magpie_tui.cli.errors import show_error, show_unexpected, show_usage_error
+    from magpie_tui.cli.errors import show_error, show_refusal, show_unexpected, show_usage_error
 
     open_closed_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -155,28 +155,6 @@ def main(arguments: list[str] | None = None) -> int:
     except _Signalled as signalled:
         return 128 + signalled.number
     except (OSError, MemoryError) as error:
-        return _show_refusal(error)
+        return show_refusal(error)
     except Exception as error:
         return show_unexpected(error)
-
-
-def _show_refusal(error: OSError | MemoryError) -> int:
-    """Show what the system refused and no reader has put into better words; ``-v`` says where we were."""
-    import logging
-    import traceback
-
-    from magpie_tui.cli.errors import show_error
-
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    places = ", ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in reversed(frames))
-    logging.getLogger(__name__).debug("%s in %s", type(error).__name__, places)
-    if isinstance(error, MemoryError):
-        shown: MagpieTuiError = MachineError("this machine has not enough memory for that")
-    else:
-        shown = from_os_error(error)
-    show_error(shown)
-    try:
-        sys.stdout.flush()
-    except OSError:
-        discard_stdout()
-    return shown.exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,22 @@ def test_closed_and_full_streams() -> None:
         assert done.returncode == status, (streams, done.stderr)
         assert "Traceback" not in done.stderr
         assert "Exception ignored" not in done.stderr
+
+
+def test_ctrl_c_before_anything_listens_ends_quietly() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Key:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'click':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Key())\n"
+        "sys.argv = ['magpie-tui', 'paths']\n"
+        "from magpie_tui.cli.entry import run\n"
+        "run()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_a_directory_that_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,8 @@ import pytest
 from magpie_tui.configs.benchmark import load_benchmark_config
 from magpie_tui.traces.collective_cells import Table
 from magpie_tui.traces.labels import UpstreamStep
+from magpie_tui.traces.operators.upstream_report import UpstreamReport
+from magpie_tui.traces.operators.workbook import write_workbook
 from magpie_tui.traces.split import SplitFile
 from magpie_tui.traces.stage_names import Stage
 from magpie_tui.traces.tracelens.picks import pick_phase
@@ -85,6 +87,20 @@ def test_workbooks_hold_a_sheet_a_table(workspace: Path) -> None:
     assert rows[0] == ("type", "time ms", "percent")
     assert rows[6][0] == "total_time" and rows[6][2] == pytest.approx(100)
     book.close()
+
+
+def test_workbooks_hold_any_name_as_a_name(tmp_path: Path) -> None:
+    from openpyxl import load_workbook
+
+    names = ("=1+1", "k\x1b[31m", "\ud800")
+    write_workbook(UpstreamReport((Table("t", ("name",), tuple((name,) for name in names)),)), tmp_path / "t.xlsx")
+    book = load_workbook(tmp_path / "t.xlsx")
+    cells = [row[0] for row in book["t"].iter_rows(min_row=2)]
+    assert [(cell.value, cell.data_type) for cell in cells] == [
+        ("=1+1", "s"),
+        ("k\\x1b[31m", "s"),
+        ("\\ud800", "s"),
+    ]
 
 
 def test_workbooks_need_a_library(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

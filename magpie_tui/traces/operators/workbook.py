@@ -26,6 +26,7 @@ def write_workbook(report: UpstreamReport, path: Path) -> None:
     """
     try:
         from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
     except ImportError as error:
         raise MachineError(
             "Excel files need openpyxl, which is not installed",
@@ -36,7 +37,11 @@ def write_workbook(report: UpstreamReport, path: Path) -> None:
         sheet = book.create_sheet(table.name[:_SHEET_NAME])
         sheet.append(list(table.columns))
         for row in table.rows:
-            sheet.append([_fitting(cell) for cell in row])
+            cells = [WriteOnlyCell(sheet, _fitting(cell)) for cell in row]
+            for cell in cells:
+                if cell.data_type == "f":  # a name that begins with "=" is a name, nothing to be computed
+                    cell.data_type = "s"
+            sheet.append(cells)
     if not report.tables:
         book.create_sheet("empty")
     # Into memory first: an archive whose file fails in between complains once more when it is thrown away.
