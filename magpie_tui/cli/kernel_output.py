@@ -10,6 +10,7 @@ from pathlib import Path
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_percent, format_ratio_percent, format_seconds
 from magpie_tui.cli.output import Column, format_table, terminal_width, write
+from magpie_tui.workspaces.candidates import settled_as
 from magpie_tui.workspaces.extras import Extras, Verdict
 from magpie_tui.workspaces.kernel_state import KernelState
 from magpie_tui.workspaces.reports import AnalyzeReport, CompareReport, compare_summary
@@ -41,7 +42,12 @@ def interval_text(state: KernelState) -> str | None:
     bounds = (_extras(state).timing or {}).get("interval_us")
     if not isinstance(bounds, (list, tuple)) or len(bounds) != 2:
         return None
-    return f"{_microseconds(bounds[0])} … {_microseconds(bounds[1])}"
+    return _interval(*bounds)
+
+
+def _interval(low: object, high: object) -> str | None:
+    ends = _microseconds(low), _microseconds(high)
+    return None if None in ends else f"{ends[0]} … {ends[1]}"
 
 
 def ratio_text(verdict: Verdict | None) -> str | None:
@@ -81,12 +87,15 @@ def _print_kernel(state: KernelState) -> None:
 
 
 def _print_time(state: KernelState) -> None:
-    timing = _extras(state).timing or {}
+    extras = _extras(state)
+    timing = extras.timing or {}
     if time_text(state) is not None:
         bounds = interval_text(state)
         interval = f" (95 % interval {bounds})" if bounds else ""
         processes = plural(_count(timing.get("replicates")), "process", "processes")
-        write(f"Time: {time_text(state)}{interval}, {timing.get('quantity')} {timing.get('cache')}, {processes}")
+        counted = sum(as_number(as_mapping(row).get("share")) is not None for row in as_list(extras.more.get("shapes")))
+        mean = f", geometric mean over {counted} shapes" if counted > 1 else ""
+        write(f"Time: {time_text(state)}{interval}{mean}, {timing.get('quantity')} {timing.get('cache')}, {processes}")
     elif timing.get("reason"):
         write(f"Time: - ({printable(timing['reason'])})")
 
@@ -203,6 +212,7 @@ def _shape_rows(state: KernelState, *, compared: bool) -> list[tuple[object, ...
             row.get("shape"),
             "guard" if row.get("guard") else None if share is None else format_percent(share, digits=0),
             _microseconds(as_number(row.get("median_us"))),
+            _interval(row.get("median_low_us"), row.get("median_high_us")),
             None if moved is None else f"{moved / 1e9:,.1f}",
             None if computed is None else f"{computed / 1e9:,.1f}",
         ]
@@ -233,13 +243,14 @@ def _print_shapes(report: AnalyzeReport | CompareReport) -> None:
         Column("shape", shrink=True),
         Column("share", "right"),
         Column("median", "right"),
+        Column("95 % interval", "right"),
         Column("GB/s", "right"),
         Column("GFLOP/s", "right"),
         *((Column("ratio (95 % interval)", "right"), Column("verdict")) if compared else ()),
     ]
     write()
     write(format_table(columns, rows, width=terminal_width()))
-    roofs = as_mapping(as_mapping(report.extras.timing).get("ceilings")) if report.extras is not None else {}
+    roofs = as_mapping(_report_timing(report).get("ceilings"))
     peak = as_number(roofs.get("bytes_per_s"))
     if peak is not None:
         write(
@@ -288,6 +299,7 @@ def _print_ranking(report: CompareReport) -> None:
 
 def _notes(report: CompareReport) -> list[str]:
     notes = []
+    margin = as_number(as_mapping(_report_timing(report).get("margin")).get("value"))
     for state in report.kernels:
         extras = _extras(state)
         name = printable(state.kernel_id)
@@ -295,11 +307,15 @@ def _notes(report: CompareReport) -> list[str]:
             notes.append(f"{name}: {extras.state}: {printable(extras.reason)}")
         elif extras.timing is not None and extras.timing.get("reason"):
             notes.append(f"{name}: {printable(extras.timing['reason'])}")
-        notes += _verdict_notes(name, extras.verdict)
+        notes += _verdict_notes(name, extras.verdict, margin)
     return notes
 
 
-def _verdict_notes(name: str, verdict: Verdict | None) -> list[str]:
+def _report_timing(report: AnalyzeReport | CompareReport) -> Mapping[str, object]:
+    return as_mapping(report.extras.timing) if report.extras is not None else {}
+
+
+def _verdict_notes(name: str, verdict: Verdict | None, margin: float | None) -> list[str]:
     if verdict is None:
         return []
     notes = []
@@ -315,7 +331,8 @@ def _verdict_notes(name: str, verdict: Verdict | None) -> list[str]:
         notes.append(f"{name}: {verdict.word}: {printable(verdict.reason)}")
     needed = verdict.more.get("replicates_needed")
     if isinstance(needed, int):
-        notes.append(f"{name}: about {plural(needed, 'replicate')} would settle it (--budget gives more time)")
+        settled = settled_as(verdict.ratio, margin)
+        notes.append(f"{name}: about {plural(needed, 'replicate')} would settle it{settled} (--budget gives more time)")
     return notes
 
 

@@ -274,18 +274,19 @@ def _config(values: Values, *, comparing: bool) -> KernelConfig:
     if not paths:
         raise UserInputError("there is nothing to judge", hint="give source files, or a kernel config with -k FILE")
     testcase = _text(values, "testcase")
-    if not comparing and not testcase:
-        raise UserInputError(
-            "--testcase is required for analyze mode",
-            hint="give a command that exits 0 when the kernel is right, or a kernel config with a `reference:`",
-        )
-    return kernel_entries_from_arguments(
+    config = kernel_entries_from_arguments(
         paths,
         type=_text(values, "type") or "hip",
         testcase=testcase,
         compile_cmd=_text(values, "compile_cmd"),
         mode="compare" if comparing else "analyze",
     )
+    if not comparing and not testcase:
+        raise UserInputError(
+            "--testcase is required for analyze mode",
+            hint="give a command that exits 0 when the kernel is right, or a kernel config with a `reference:`",
+        )
+    return config
 
 
 def analyze_request(values: Values) -> Request:

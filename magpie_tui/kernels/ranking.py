@@ -187,7 +187,11 @@ class _Comparer:
         if word == "equivalent" and margin.value > LARGEST_EQUIVALENCE:
             noise = f"too noisy to call it equivalent: the baseline differs from itself by up to {margin.value:.1%}"
             return Comparison("inconclusive", interval, noise)
-        needed = replicates_needed(values, margin.value, self.settings.confidence) if word == "inconclusive" else None
+        needed = None
+        # Under a margin this wide no number of replicates would make it equivalent.
+        beyond = max(interval.point, 1.0 / interval.point) >= 1.0 + margin.value
+        if word == "inconclusive" and (beyond or margin.value <= LARGEST_EQUIVALENCE):
+            needed = replicates_needed(values, margin.value, self.settings.confidence)
         reason = None
         if word == "inconclusive" and margin.value > margin.floor:
             reason = f"the baseline differs from itself by up to {margin.value:.1%}, so nothing smaller can be claimed"

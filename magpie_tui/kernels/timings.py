@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from magpie_tui.kernels.measurement import Measurement, Phase
 from magpie_tui.kernels.model import Fact, Method, Replicate, Timing
 from magpie_tui.kernels.settings import TimingSettings
-from magpie_tui.statistics.intervals import Interval, median, median_interval, percentile
+from magpie_tui.statistics.intervals import Interval, median, median_interval, percentile, weighted_log_ratios
 from magpie_tui.statistics.samples import SampleShape, check_shape
 
 STAMP_TICK_NS = 64.0
@@ -87,18 +87,25 @@ def timing_of(measurement: Measurement, arm: int, settings: TimingSettings) -> T
     if missing or not counted:
         reason = f"no valid time at {missing[0]}: {shapes[missing[0]].reason}" if missing else "no shape counts"
         return Timing(quantity, cache, None, reason=reason, facts={"weights": dict(counted)}, shapes=shapes)
-    total = sum(counted.values())
-    logs = [
-        weight / total * math.log(found.point)
-        for name, weight in counted.items()
-        if (found := shapes[name].median) is not None
-    ]
-    replicates = min(shapes[name].replicates for name in counted)
-    point = Interval(
-        None, None, math.exp(math.fsum(logs)), replicates, settings.confidence, "geometric_mean", "it is over shapes"
-    )
+    point = _over_shapes(measurement, arm, counted, settings)
     windows = sum(item.windows for item in shapes.values())
-    return Timing(quantity, cache, point, {}, replicates, windows, facts={"weights": dict(counted)}, shapes=shapes)
+    return Timing(quantity, cache, point, {}, point.n, windows, facts={"weights": dict(counted)}, shapes=shapes)
+
+
+def _over_shapes(
+    measurement: Measurement, arm: int, weights: Mapping[str, float], settings: TimingSettings
+) -> Interval:
+    """Return the weighted geometric mean over shapes, in ns: the median over replicates, with its interval.
+
+    A replicate's mean takes one block of every shape; shapes are timed by processes of their own, so which blocks
+    meet does not matter.
+    """
+    medians = [list(measurement.medians(arm, phase="choose", shape=name).values()) for name in weights]
+    if len(medians) == 1:
+        return median_interval(medians[0], settings.confidence)
+    fewest = min(len(values) for values in medians)
+    logs = weighted_log_ratios([[math.log(value) for value in item[:fewest]] for item in medians], [*weights.values()])
+    return median_interval(logs or [], settings.confidence).exponential()
 
 
 def _at(measurement: Measurement, arm: int, settings: TimingSettings, shape: str) -> Timing:

@@ -213,6 +213,15 @@ def candidates_of(report: AnalyzeReport | CompareReport, config: Mapping[str, ob
     )
 
 
+def settled_as(ratio: float | None, margin: float | None) -> str:
+    """Say as what more replicates would settle an inconclusive verdict, with a space in front; empty when unknown."""
+    if ratio is None or margin is None or ratio <= 0:
+        return ""
+    if max(ratio, 1 / ratio) >= 1 + margin:
+        return f" as {'faster' if ratio > 1 else 'slower'}"
+    return f" as equivalent within {format_percent(margin)}"
+
+
 def _order(row: Candidate) -> tuple[bool, int, float, int]:
     return row.rank is None, row.rank or 0, -(row.ratio or 0.0), row.index
 

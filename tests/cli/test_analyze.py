@@ -117,7 +117,7 @@ def test_a_missing_compiler_is_named_before_anything_is_created(tmp_path: Path) 
         (["kernel.hip"], "--testcase is required for analyze mode"),
         ([], "there is nothing to judge"),
         (["-k", "missing.yaml"], "missing.yaml"),
-        (["missing.hip", "-t", "true"], "not there"),
+        (["missing.hip"], "not there"),
         (["-k", "kernels.yaml", "-e", "container"], "this machine only"),
         (["-k", "kernels.yaml", "--type", "fortran"], "fortran"),
     ],

@@ -12,6 +12,7 @@ from magpie_tui.kernels.measurement import Measurement
 from magpie_tui.kernels.ranking import Ranking, confirm, rank
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.timings import timing_of
+from magpie_tui.workspaces.candidates import settled_as
 from tests.kernels.measured import CONTROL, add, measured, window
 
 SETTINGS = TimingSettings()
@@ -92,6 +93,21 @@ def test_nothing_is_called_equivalent_under_wild_noise() -> None:
     ranking = ranked(measured({0: STEADY, CONTROL: control, 1: scaled(1.0)}))
     assert words(ranking) == {1: "inconclusive"}
     assert "too noisy" in (ranking.comparisons[1].reason or "")
+    wide = ranked(measured({0: STEADY, CONTROL: control, 1: scaled(1.1, noise=0.9)})).comparisons[1]
+    assert (wide.word, wide.needed) == ("inconclusive", None), "nothing would settle what lies within such a margin"
+
+
+def test_a_time_over_shapes_has_the_interval_of_its_replicates() -> None:
+    measurement = Measurement(shapes=("small", "large"), weights={"small": 0.5, "large": 0.5})
+    for shape, factor in (("small", 1.0), ("large", 4.0)):
+        add(measurement, {0: [value * factor for value in STEADY]}, phase="choose", shape=shape)
+    time = timing_of(measurement, 0, SETTINGS).median
+    assert time is not None
+    assert time.low is not None
+    assert time.high is not None
+    assert [round(value / 1e6, 3) for value in (time.low, time.point, time.high)] == [1.998, 2.0, 2.002]
+    assert settled_as(1.3, 0.1) == " as faster"
+    assert settled_as(0.97, 0.1) == " as equivalent within 10.0 %"
 
 
 def test_a_huge_ratio_that_the_parents_clock_does_not_see_is_suspect() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from magpie_tui.basics.text import plural, printable
 from magpie_tui.basics.units import format_percent, format_seconds
 from magpie_tui.tui.screens.candidates_panes import ratio_text
-from magpie_tui.workspaces.candidates import Candidate, Candidates
+from magpie_tui.workspaces.candidates import Candidate, Candidates, settled_as
 from magpie_tui.workspaces.detail import WorkspaceDetail
 from magpie_tui.workspaces.values import as_list, as_mapping
 
@@ -97,7 +97,8 @@ def _ratio(row: Candidate, found: Candidates) -> Iterator[str]:
         margin = "unknown" if found.margin is None else format_percent(found.margin)
         yield f"margin {margin}; blocks are processes of their own, windows inside a block do not count as repeats"
     if row.needed is not None and row.replicates is not None:
-        yield f"{plural(row.replicates, 'block')} so far, about {row.needed} would settle it"
+        settled = settled_as(row.ratio, found.margin)
+        yield f"{plural(row.replicates, 'block')} so far, about {row.needed} would settle it{settled}"
     if "verdict" in row.reasons:
         yield row.reasons["verdict"]
 
