@@ -106,13 +106,19 @@ def inputs_of(
         elif name in campaign.files:
             found[f"config {name}"] = config_digest(campaign.files[name])
     for need in step.needs:
-        if campaign.step(need).skipped is None:
-            found[f"step {need}"] = result_digest(campaign, need, twin_tables)
+        digest = result_digest(campaign, need, twin_tables)
+        if campaign.step(need).skipped is None and digest not in _NO_RESULT:
+            found[f"step {need}"] = digest
     return found
+
+
+_NO_RESULT = frozenset({digest_of(""), digest_of(dumps({}, indent=None)), digest_of(dumps([[], []], indent=None))})
+"""Digests of steps without a workspace, a decision and tables: nothing rests on what is not there."""
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the names of the inputs that are no longer what they were; new ones count, unknown ones do not."""
     if not before:
         return []
-    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    known = {name: digest for name, digest in before.items() if digest not in _NO_RESULT}
+    return sorted(name for name in {*known, *now} if known.get(name) != now.get(name))

@@ -96,10 +96,44 @@ def test_states_and_findings(walked: Campaign) -> None:
     views = {view.key: view for view in view_campaign(walked)}
     assert views["judge"].because == "by 8"
     assert views["kernels"].finding == "pick mm_kernel 21.8 % of the device time"
-    assert "decode_only 3.00 ms" in (views["stages"].finding or "")
+    assert views["stages"].finding == "decode_only one step of it 3.00 ms, most in aten::mm"
     action = views["integrate"].action
     assert action is not None
     assert action.person
+
+
+def test_stages_are_weighed_by_all_steps_of_the_trace(walked: Campaign) -> None:
+    twin = walked.step("twin").links[-1].path
+    (twin / "tracelens" / "prefilldecode_kernel_roofline_simple.csv").write_text("name,kernel_time_ms_sum\nmm,9\n")
+    split = twin / "torch_trace" / "trace_split"
+    split.mkdir(parents=True)
+    head = "output_path,gpu_busy_duration,phase_num_prefill,phase_num_prefilldecode,phase_num_decode,num_steps\n"
+    steps = ["pd.json,9000.00,0,1,0,1", "d1.json,18000,0,0,1,1", "d2.json,9000,0,0,1,1"]
+    windows = ["mixed_steady_state_0.json,99,0,1,0,1", "decode_only_steady_state_0.json,999,0,0,2,2"]
+    (split / "execution_details.csv").write_text(head + "\n".join(steps + windows))
+    finding = next(view for view in view_campaign(walked) if view.key == "stages").finding
+    assert finding == (
+        "decode_only 75.0 % of the kernel time of all steps, one step of it 3.00 ms, most in aten::mm; "
+        "prefilldecode 25.0 % of the kernel time of all steps, one step of it 9.00 ms, most in mm"
+    )
+
+
+@pytest.mark.parametrize("skipped", ["before", "after"])
+def test_skipping_what_has_no_result_makes_nothing_stale(tmp_path: Path, skipped: str) -> None:
+    files = {name: tmp_path / f"{name}.yaml" for name in ("baseline", "profiled", "analyze", "compare")}
+    for path in files.values():
+        path.write_text("#\n")
+    campaign = edit.new_campaign(tmp_path / "c", template="full", files=files)
+    if skipped == "before":
+        campaign = edit.skip(campaign, BY_KEY["baseline"], "known")
+    campaign = edit.link(campaign, BY_KEY["twin"], benchmarked(tmp_path / "r", 1), adopted=True)
+    if skipped == "before":
+        campaign = edit.unskip(campaign, BY_KEY["baseline"])
+    else:
+        campaign = edit.skip(campaign, BY_KEY["baseline"], "known")
+    assert states(campaign)[1] == "adopted"
+    campaign = edit.link(campaign, BY_KEY["baseline"], benchmarked(tmp_path / "b", 2))
+    assert states(campaign)[1] == "stale", "a result that is there now is news"
 
 
 @pytest.mark.parametrize("name", ["baseline", "profiled", "analyze", "compare", "candidate"])
