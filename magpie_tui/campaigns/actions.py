@@ -114,7 +114,16 @@ def _judge(campaign: Campaign, step: Step, links: tuple[Link, ...]) -> Action:
     command: tuple[str, ...] = (PROGRAM, "experiment", "-a", str(baseline), "-b", str(optimized))
     if campaign.goal is not None and campaign.goal.metric in METRICS:
         command = (*command, "--metric", campaign.goal.metric)
+    pairs = pairs_of(campaign)
+    if pairs is not None:
+        command = (*command, "--pairs", str(pairs))
     return Action((*command, "--output-dir", _directory(campaign, step)), "repeat both in pairs and judge")
+
+
+def pairs_of(campaign: Campaign) -> int | None:
+    """Return how many pairs a person wants; None where nobody said."""
+    pairs = (campaign.step("judge").decision or {}).get("pairs")
+    return pairs if isinstance(pairs, int) and not isinstance(pairs, bool) else None
 
 
 def _directory(campaign: Campaign, step: Step) -> str:

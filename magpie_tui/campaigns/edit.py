@@ -19,6 +19,8 @@ from magpie_tui.campaigns.inputs import inputs_of
 from magpie_tui.campaigns.lock import campaign_lock
 from magpie_tui.campaigns.model import FILE_NAME, Campaign, Goal, Link, Note, StepRecord
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, TEMPLATES, Step, step_of
+from magpie_tui.serving.experiment_options import MOST_PAIRS
+from magpie_tui.serving.verdict_model import LEAST_PAIRS
 from magpie_tui.workspaces.browse import summarize
 
 FILES = ("baseline", "profiled", "optimized", "analyze", "compare")
@@ -164,6 +166,20 @@ def set_file(campaign: Campaign, name: str, path: Path) -> Campaign:
 def set_goal(campaign: Campaign, goal: Goal | None) -> Campaign:
     """Say what the campaign is for; None takes the goal away."""
     return change_campaign(campaign.directory, lambda now: replace(now, goal=goal))
+
+
+def set_pairs(campaign: Campaign, pairs: int) -> Campaign:
+    """Say how many pairs of runs the experiment of the last step makes.
+
+    Raises:
+        UserInputError: The number makes no sense.
+    """
+    if not 1 <= pairs <= MOST_PAIRS:
+        hint = f"{LEAST_PAIRS} or more allow a claim, fewer are indicative"
+        raise UserInputError(f"an experiment has 1 to {MOST_PAIRS} pairs, not {pairs}", hint=hint)
+    return _change_step(
+        campaign, BY_KEY["judge"], lambda now: replace(now, decision={**(now.decision or {}), "pairs": pairs})
+    )
 
 
 def set_candidate(campaign: Campaign, label: str, path: Path) -> Campaign:

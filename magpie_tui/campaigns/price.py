@@ -7,6 +7,7 @@ from pathlib import Path
 
 from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.basics.text import plural
+from magpie_tui.campaigns.actions import pairs_of
 from magpie_tui.campaigns.inputs import counting_links
 from magpie_tui.campaigns.model import Campaign, StepView
 from magpie_tui.configs.benchmark import load_benchmark_config
@@ -46,7 +47,7 @@ def _of_the_experiment(campaign: Campaign) -> str:
         return ""
     # Before the optimized config is named, both sides are taken to be as long as the baseline.
     configs = load_benchmark_config(a), load_benchmark_config(b or a)
-    price = expected_experiment(*configs, DEFAULT_PAIRS, campaign.output_dir)
+    price = expected_experiment(*configs, pairs_of(campaign) or DEFAULT_PAIRS, campaign.output_dir)
     return "" if price is None else f"about {price.text}"
 
 

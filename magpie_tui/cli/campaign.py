@@ -199,17 +199,22 @@ def set_values(
     ] = None,
     goal: GoalOption = None,
     guard: GuardOption = None,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", metavar="N", help="Pairs of runs of the last step (8); a claim needs 6.")
+    ] = None,
 ) -> None:
     """Name the goal, configs, candidates, and how the winner was integrated.
 
     Example: magpie-tui campaign set ./campaigns/one --candidate a=kernels/a.yaml
     """
-    from magpie_tui.campaigns.edit import set_candidate, set_file, set_goal, set_integration
+    from magpie_tui.campaigns.edit import set_candidate, set_file, set_goal, set_integration, set_pairs
 
     campaign = _load(directory)
     aim = _goal(goal, guard)
     if aim is not None:
         campaign = set_goal(campaign, aim)
+    if pairs is not None:
+        campaign = set_pairs(campaign, pairs)
     given = {
         "baseline": baseline,
         "profiled": profiled,

@@ -13,6 +13,7 @@ from magpie_tui.serving.experiment_state import ExperimentPlan
 from magpie_tui.serving.verdict_model import LATENCY_RULES, LEAST_PAIRS, THROUGHPUT_RULES, WORDS
 
 DEFAULT_PAIRS = 8
+MOST_PAIRS = 99
 METRICS = tuple(rule.key for rule in (*THROUGHPUT_RULES, *LATENCY_RULES))
 
 _JUDGING = (
@@ -77,7 +78,7 @@ EXPERIMENT_OPTIONS: tuple[OptionSpec, ...] = (
         default=DEFAULT_PAIRS,
         metavar="N",
         minimum=1,
-        maximum=99,
+        maximum=MOST_PAIRS,
     ),
     *_JUDGING,
     OptionSpec("twins", ("--twins",), "flag", "Run a profiled twin of each arm at the end.", default=False),

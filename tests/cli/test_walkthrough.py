@@ -6,6 +6,7 @@ What needs a GPU or Docker is named: the smoke line compiles HIP, and the server
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from magpie_tui.campaigns import edit
+from magpie_tui.campaigns.file import load_campaign
+from magpie_tui.campaigns.steps import BY_KEY
+from tests.campaigns.test_configure import checkout
 from tests.cli.kernel_helpers import EXAMPLES, Finished, magpie, write_config
 from tests.conftest import PROJECT_ROOT
 from tests.serving import fake_engine
@@ -121,7 +126,7 @@ def test_the_kernels_part(tmp_path: Path) -> None:
 
 def test_the_serving_part(tmp_path: Path) -> None:
     walk = Walk(tmp_path)
-    walk.workspace("clean", "benchmark")
+    clean = walk.workspace("clean", "benchmark")
     profiled = walk.workspace("profiled", "benchmark")
     walk.stands_for["<profiled-workspace>"] = str(profiled)
     tables = subprocess.run(walk.words("tables"), capture_output=True, text=True, check=True).stdout.split()
@@ -135,6 +140,42 @@ def test_the_serving_part(tmp_path: Path) -> None:
     )
     assert {"source_file", "test_file", "test_cmd"} <= set(header.split(","))
     walk.workspace("optimized", "benchmark")
+    the_campaign_ends_headless(walk, clean, profiled)
+
+
+def the_campaign_ends_headless(walk: Walk, clean: Path, profiled: Path) -> None:
+    """The same work as one campaign, from results that are there to a verdict; nobody is at a terminal."""
+    config = yaml.safe_load((walk.root / "clean.yaml").read_text())
+    config["benchmark"]["envs"]["MY_KERNEL"] = 1
+    (walk.root / "optimized.yaml").write_text(yaml.safe_dump(config))
+    checkout(walk.root / "repo")
+    own = {name: str(walk.root / name.lower()) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME")}
+    for name in own.values():
+        Path(name).mkdir()
+    triton = Path(own["HOME"]) / ".triton" / "cache"
+    triton.mkdir(parents=True)
+
+    def campaign(*words: object) -> Finished:
+        done = magpie("campaign", *words, cwd=walk.root, env=own)
+        assert done.status == 0, done
+        return done
+
+    campaign("new", "one", "--baseline", "clean.yaml", "--profiled", "profiled.yaml", "--goal", "output_throughput:3")
+    for step, workspace in (("baseline", clean), ("twin", profiled)):
+        edit.link(load_campaign(walk.root / "one"), BY_KEY[step], workspace, adopted=True)
+    campaign("config", "one", "--kernel", "rms_norm_kernel", "--repos", "repo", "--test-seconds", "0")
+    for step in ("analyze", "candidates", "compare"):
+        edit.skip(load_campaign(walk.root / "one"), BY_KEY[step], "no GPU here")
+    campaign("set", "one", "--integration", "environment=MY_KERNEL", "--optimized", "optimized.yaml", "--pairs", "1")
+    said = campaign("next", "one", "--all").stderr
+    assert f"moved aside: {triton}" in said and not triton.exists()
+    shown = json.loads(campaign("show", "one", "--json").stdout)
+    settled = {"done", "adopted", "skipped"}
+    assert [step["state"] for step in shown["steps"] if step["state"] not in settled] == []
+    assert shown["goal"]["judged"], "the goal is judged"
+    campaign("report", "one", "-o", "report.html", "--format", "html")
+    campaign("caches", "one", "--restore")
+    assert triton.is_dir()
 
 
 def test_the_smoke_line_works_or_names_what_is_missing(tmp_path: Path) -> None:
