@@ -116,6 +116,8 @@ def _items(
             item = _image(config)
         elif client_only and item.name == "server":
             item = _running_server(config)
+        elif client_only and item.name.startswith("model "):
+            item = ReviewItem(item.name, "ok", "a name of the running server's; no weights are needed here")
         elif item.name.startswith("port ") and item.status in ("blocker", "warning"):
             item = _port(item, config, kept)
         elif usable and item.name == "idle GPUs":
@@ -125,7 +127,7 @@ def _items(
                 yield ReviewItem("GPUs", "ok", "none is needed: the framework is built for CPUs")
             continue
         yield item
-    access = access_item(config, environ)
+    access = None if client_only else access_item(config, environ)
     if access is not None:
         yield access
     yield from fit_items(config, machine, environ, on_cpu=on_cpu)

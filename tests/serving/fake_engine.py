@@ -114,7 +114,10 @@ def _serve(arguments: list[str]) -> None:
     plain = streaming_server.other
 
     def other(server: streaming_server.Server, method: str, path: str) -> bytes:
-        if path in ("/start_profile", "/stop_profile") and not place:
+        nonlocal place
+        if path == "/start_profile" and method == "POST" and server.body:
+            place = json.loads(server.body)["output_dir"]  # as SGLang is told it
+        if path in ("/start_profile", "/stop_profile") and not place and server.options.flavour == "vllm":
             return plain(server, method, "/nothing")
         if path == "/stop_profile" and method == "POST":
             if fault == "hang":

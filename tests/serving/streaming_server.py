@@ -126,6 +126,7 @@ class Server:
         self.started = time.monotonic()
         self.requests = 0
         self.profiling = False
+        self.body = b""
         self.tasks: set[asyncio.Task[None]] = set()
         factor = 1.0
         if options.noise:
@@ -389,6 +390,7 @@ async def serve_connection(server: Server, reader: asyncio.StreamReader, writer:
             if method == "POST" and path.endswith("completions"):
                 stays = await generate(server, writer, wanted_of(path, body, headers, received_ns, server.requests))
             else:
+                server.body = body
                 writer.write(other(server, method, path))
                 stays = True
             await writer.drain()

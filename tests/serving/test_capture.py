@@ -37,6 +37,15 @@ def program(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
+def ended(server: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End a server with the block, whatever happens in it."""
+    try:
+        yield
+    finally:
+        server.terminate()
+
+
+@contextmanager
 def live_run(
     tmp_path: Path, environment: Path, requests: int = 60, **changes: Any
 ) -> Iterator[tuple[Run, subprocess.Popen[str]]]:
@@ -121,4 +130,25 @@ def test_a_server_without_a_profiler_is_left_alone(tmp_path: Path, family: Famil
         with pytest.raises(MachineError, match="has no /start_profile"):
             capture_target(run.workspace, tmp_path)
         assert process.wait(60) == 0
+    assert family.describe() == []
+
+
+def test_sglang_is_told_where_and_how_many(tmp_path: Path, family: Family) -> None:
+    """Of a server that ran already and whose command nobody knows: the start of the profiler says everything."""
+    environment = make_environment(tmp_path / "env")
+    port_file, engine = tmp_path / "port", ROOT / "tests" / "serving" / "fake_engine.py"
+    words = [sys.executable, "-S", "-E", str(engine), "--model", "tiny", "--flavour", "sglang", "--ttft-ms", "4"]
+    command = [*words, *SLOW.split(), "--port-file", str(port_file)]
+    with subprocess.Popen(command, env=environ(), stdout=subprocess.DEVNULL) as server, ended(server):
+        wait_for(port_file.exists, "a server")
+        changes: dict[str, Any] = {"framework": "sglang", "model": "tiny"}
+        url = f"http://127.0.0.1:{port_file.read_text()}"
+        with live_run(tmp_path, environment, **changes, envs__BENCHMARK_BASE_URL=url) as (run, process):
+            assert run.workspace is not None
+            target = capture_target(run.workspace)
+            assert target.traces is None
+            workspace, capture = capture_steps(target, 8, tmp_path / "results", Silent())
+            assert capture.problem is None
+            assert (workspace / "torch_trace" / "rank0.1700000000.pt.trace.json.gz").is_file()
+            assert process.wait(60) == 1, "the run is not clean"
     assert family.describe() == []
