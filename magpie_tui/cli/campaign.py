@@ -29,6 +29,9 @@ GoalOption = Annotated[
 GuardOption = Annotated[
     list[str] | None, typer.Option("--guard", metavar="METRIC...", help="With --goal: what may not get worse.")
 ]
+PairsOption = Annotated[
+    int | None, typer.Option("--pairs", metavar="N", help="Pairs of runs of the last step (8); a claim needs 6.")
+]
 StepName = Annotated[str, typer.Argument(metavar="STEP", help="Its number or word: 5, analyze.")]
 
 app = group_app("Walk the nine steps from a baseline to a judged gain.")
@@ -199,9 +202,7 @@ def set_values(
     ] = None,
     goal: GoalOption = None,
     guard: GuardOption = None,
-    pairs: Annotated[
-        int | None, typer.Option("--pairs", metavar="N", help="Pairs of runs of the last step (8); a claim needs 6.")
-    ] = None,
+    pairs: PairsOption = None,
 ) -> None:
     """Name the goal, configs, candidates, and how the winner was integrated.
 
