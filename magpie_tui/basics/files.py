@@ -62,10 +62,13 @@ def open_regular(path: Path) -> IO[bytes]:
     """Open a regular file to read its bytes; a pipe, socket or device under its name is not waited for.
 
     Raises:
-        OSError: There is none, it may not be read, or it is something else than a regular file.
-        ValueError: This is no file name.
+        OSError: There is none (a name that no file can have included), it may not be read, or it is something else
+            than a regular file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:  # a NUL, or what has no form in bytes
+        raise FileNotFoundError(errno.ENOENT, f"this is no file name: {error}", os.fspath(path)) from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
@@ -80,7 +83,6 @@ def read_small(path: Path, *, limit_bytes: int = 1 << 20) -> bytes:
 
     Raises:
         OSError: As ``open_regular``, or it has more bytes than such a file ever has.
-        ValueError: This is no file name.
     """
     with open_regular(path) as file:
         data = file.read(limit_bytes + 1)

@@ -28,6 +28,7 @@ from magpie_tui.workspaces.values import as_list, as_mapping, as_text
 RECORD_NAME = "caches.json"
 SCHEMA = "magpie-tui/caches/1"
 NOTE_SUFFIX = ".note.txt"
+_ASIDE = "aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,21 @@ def read_moved(campaign: Campaign) -> tuple[Moved, ...]:
     return tuple(_entry(as_mapping(item), path) for item in as_list(as_mapping(value).get("moved")))
 
 
-def _entry(keys: Mapping[str, object], path: Path) -> Moved:
+def _entry(keys: Mapping[str, object], file: Path) -> Moved:
     tool, place, aside = as_text(keys.get("tool")), as_text(keys.get("path")), as_text(keys.get("aside"))
     if not place or not aside:
-        raise UserInputError("the record of moved caches is damaged: an entry has no paths", path=path)
+        raise UserInputError("the record of moved caches is damaged: an entry has no paths", path=file)
     newer = as_text(keys.get("newer"))
+    path, moved_to = Path(place), Path(aside)
+    # By this record directories are renamed: only as it was done here, to a name beside the one that a tool looks for.
+    beside = moved_to.parent == path.parent and moved_to.name.startswith(f"{path.name}.{_ASIDE}-")
+    absolute = path.is_absolute() or place.startswith("~/")  # so a bundle has what lay in a home directory
+    if not absolute or not path.name or not beside or "\0" in place + aside:
+        raise UserInputError("the record of moved caches is damaged: the paths of an entry do not fit", path=file)
     return Moved(
         tool or "?",
-        Path(place),
-        Path(aside),
+        path,
+        moved_to,
         as_text(keys.get("time")) or "",
         as_text(keys.get("before")) or "",
         as_text(keys.get("restored")),
@@ -113,7 +120,7 @@ def move_aside(campaign: Campaign, found: CacheList) -> tuple[Moved, ...]:
         moved = list(read_moved(campaign))
         before, first = _rests_on(campaign), len(moved)
         for cache in found.to_move:
-            entry = Moved(cache.tool, cache.path, _free(cache.path, "aside"), now_utc(), before)
+            entry = Moved(cache.tool, cache.path, _free(cache.path, _ASIDE), now_utc(), before)
             _write(campaign, [*moved, entry])
             write_text(_note_of(entry.aside), _note(campaign, cache, entry))
             try:

@@ -70,8 +70,6 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes | Damaged:
         return Damaged(path, "this is no regular file")
     except OSError as error:
         return Damaged(path, _refused(error))
-    except ValueError as error:
-        return Damaged(path, f"this is no file name: {error}", gone=True)
     with file:
         size = os.fstat(file.fileno()).st_size
         if size > limit_bytes:

@@ -226,3 +226,14 @@ def test_what_cannot_be_renamed_does_not_hold_the_others_back(place: Place) -> N
     with pytest.raises(UserInputError, match="not there any more: 1 cache"):
         restore(place.campaign)
     assert still_aside(read_moved(place.campaign)) == (lost,)
+
+
+@pytest.mark.parametrize(
+    ("path", "aside"),
+    [("../etc", "../etc.aside-1"), ("/a/b", "/c/b.aside-1"), ("/a/b", "/a/other"), ("/", "/.aside-1")],
+)
+def test_nothing_is_renamed_that_this_program_did_not_rename(place: Place, path: str, aside: str) -> None:
+    record = place.campaign.directory / caches_aside.RECORD_NAME
+    record.write_text(json.dumps({"moved": [{"tool": "x", "path": path, "aside": aside}]}))
+    with pytest.raises(UserInputError, match="do not fit"):
+        restore(place.campaign)

@@ -194,6 +194,12 @@ def test_finding_by_parts_of_the_id(tmp_path: Path) -> None:
         find_run("ab", [])
 
 
+def test_a_name_that_no_directory_can_have_is_a_lost_run() -> None:
+    for name in ("a\0b", "\ud800"):
+        run = read_run(Path(name))
+        assert (run.state, run.reason) == (RunState.lost, "status.json is missing")
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
