@@ -6,7 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from magpie_tui.basics.errors import AnswerIsNoError, MachineError, UserInputError
@@ -73,17 +73,7 @@ def write_kernel_files(chosen: Chosen, directory: Path, *, force: bool = False) 
             hint="give checkouts with --repos, or the interpreter of the serving environment with --python",
         )
     source = report.source.file
-    place = directory / kernel_slug(report.facts.symbol)
-    files = KernelFiles(
-        place,
-        place / "analyze.yaml",
-        place / "compare.yaml",
-        place / f"candidate_{FIRST_LABEL}.yaml",
-        source,
-        place / f"candidate_{FIRST_LABEL}" / source.name,
-        (),
-        (),
-    )
+    files = _places(directory / kernel_slug(report.facts.symbol), source)
     there = [path for path in (files.analyze, files.compare, files.candidate, files.copy) if path.exists()]
     if there and not force:
         raise UserInputError("this is there already", path=there[0], hint="--force replaces it, the candidate included")
@@ -99,20 +89,26 @@ def write_kernel_files(chosen: Chosen, directory: Path, *, force: bool = False) 
     write_text(files.analyze, writer.text([baseline], f"magpie-tui analyze -k {files.analyze}"))
     write_text(files.candidate, writer.text([candidate], f"magpie-tui analyze -k {files.candidate}"))
     write_text(files.compare, writer.text([baseline, candidate], f"magpie-tui compare -k {files.compare} --baseline 0"))
+    gaps = [
+        f"{entry[0].value}: {field.key}: {field.value}"
+        for entry in (baseline, candidate)
+        for field in entry
+        if field.is_gap
+    ]
+    return replace(files, gaps=tuple(gaps), notes=tuple(notes))
+
+
+def _places(place: Path, source: Path) -> KernelFiles:
+    """Return where everything goes, with nothing said yet."""
     return KernelFiles(
-        files.directory,
-        files.analyze,
-        files.compare,
-        files.candidate,
+        place,
+        place / "analyze.yaml",
+        place / "compare.yaml",
+        place / f"candidate_{FIRST_LABEL}.yaml",
         source,
-        files.copy,
-        tuple(
-            f"{entry[0].value}: {field.key}: {field.value}"
-            for entry in (baseline, candidate)
-            for field in entry
-            if field.is_gap
-        ),
-        tuple(notes),
+        place / f"candidate_{FIRST_LABEL}" / source.name,
+        (),
+        (),
     )
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 SCHEMA = "magpie-tui/campaign_config/1"
 DIFF_SCHEMA = "magpie-tui/campaign_diff/1"
 
+TestSeconds = Annotated[
+    float, typer.Option("--test-seconds", metavar="S", min=0, help="Limit of the existing test; 0 leaves it out.")
+]
+
 
 def config(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the campaign.")],
@@ -44,9 +48,7 @@ def config(
     capture_folder: Annotated[
         Path | None, typer.Option("--capture-folder", metavar="DIR", help="Traces of the graph capture.")
     ] = None,
-    test_seconds: Annotated[
-        float, typer.Option("--test-seconds", metavar="S", min=0, help="Limit of the existing test; 0 leaves it out.")
-    ] = 600.0,
+    test_seconds: TestSeconds = 600.0,
     force: Annotated[
         bool, typer.Option("--force", help="Replace files that are there, the candidate included.")
     ] = False,
