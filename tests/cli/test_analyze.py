@@ -131,18 +131,13 @@ def test_wrong_arguments_are_bad_input(tmp_path: Path, arguments: list[str], tex
     assert not (tmp_path / "results").exists()
 
 
-def test_json_is_the_report_and_nothing_else(tmp_path: Path) -> None:
-    done = magpie("analyze", "-k", write_config(tmp_path, program(["true"])), "-o", "out", "--json", cwd=tmp_path)
-    assert done.status == 0
-    assert json.loads(done.stdout)["mode"] == "analyze"
-
-
-def test_kernels_from_the_command_line(tmp_path: Path) -> None:
+def test_kernels_from_the_command_line_and_json_is_the_report_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "one.cpp").write_text("int main() { return 0; }\n")
     arguments = ["one.cpp", "--type", "cpp", "-t", "./one", "--compile-cmd", "g++ -o one one.cpp", "--no-perf"]
-    done = magpie("analyze", *arguments, "--no-latency", "-o", "out", cwd=tmp_path)
+    done = magpie("analyze", *arguments, "--no-latency", "--json", "-o", "out", cwd=tmp_path)
     assert done.status == 0, done
-    assert done.workspace.name.startswith("analyze_one_")
+    assert json.loads(done.stdout)["mode"] == "analyze"
+    assert [path.name[:12] for path in (tmp_path / "out").glob("analyze*")] == ["analyze_one_"]
 
 
 def test_programs_run_without_the_scientific_packages(tmp_path: Path) -> None:

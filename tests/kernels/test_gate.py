@@ -44,35 +44,23 @@ def test_a_right_kernel_passes_and_every_check_is_named(judge_kernel: JudgeKerne
 
 
 WRONG = {
-    "zeros": ("        return torch.zeros_like(x)\n", "G9"),
-    "one constant": ("        return (x * w + 1).mean().expand_as(x).contiguous()\n", "G9"),
-    "scaled": ("        return (x * w + 1) * 1.01\n", "G9"),
     "one element": ("        y = x * w + 1\n        y[3, 5] += 0.01\n        return y\n", "G9"),
-    "half precision inside": ("        return (x.half() * w.half() + 1).float()\n", "G9"),
-    "biased within the bound": ("        y = x * w + 1\n        return y + 0.8e-4 * y.abs()\n", "G9"),
     "shape": ("        return (x * w + 1).flatten()\n", "G5"),
-    "dtype": ("        return (x * w + 1).double()\n", "G5"),
     "strides": ("        return (x * w + 1).t().contiguous().t()\n", "G5"),
-    "expanded view": ("        return (x * w + 1)[:1].expand(8, 16)\n", "G5"),
     "tuple": ("        return (x * w + 1, x)\n", "G5"),
     "list of tensors": ("        return [row for row in x * w + 1]\n", "G5"),
     "dict": ("        return {'y': x * w + 1}\n", "G5"),
     "no tensor": ("        return object()\n", "G5"),
     "none": ("        return None\n", "G5"),
     "number": ("        return 3.0\n", "G5"),
-    "tensor subclass": (
-        "        class Lazy(torch.Tensor): pass\n        return (x * w + 1).as_subclass(Lazy)\n",
-        "G5",
-    ),
-    "nan": ("        y = x * w + 1\n        y[0, 0] = float('nan')\n        return y\n", "G10"),
     "infinity": ("        y = x * w + 1\n        y[0, 0] = float('inf')\n        return y\n", "G10"),
-    "mutated input": ("        y = x * w + 1\n        x.mul_(2)\n        return y\n", "G8"),
     "only right for random values": (
         "        return x * w + 1 if x.std() > 0 else torch.zeros_like(x)\n",
         "G11",
     ),
     "not repeatable": ("        return x * w + 1 + torch.rand(()) * 1e-6\n", "G13"),
 }
+"""Beside those of ``tests/adversarial``."""
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -121,8 +109,6 @@ ENDS = {
     ),
     "raises": (HEAD + "        raise RuntimeError('broken on purpose')\n", "crashed", "broken on purpose"),
     "sys.exit": (HEAD + "        raise SystemExit(0)\n", "crashed", "SystemExit"),
-    "exits with 0": ("import os\n" + HEAD + "        os._exit(0)\n", "crashed", "exited with status 0"),
-    "segfault": ("import ctypes\n" + HEAD + "        ctypes.string_at(0)\n", "crashed", "SIGSEGV"),
     "abort": ("import os\n" + HEAD + "        os.abort()\n", "crashed", "SIGABRT"),
     "killed": ("import os, signal\n" + HEAD + "        os.kill(os.getpid(), 9)\n", "resource", "SIGKILL"),
     "closes descriptors": ("import os\n" + HEAD + "        os.closerange(3, 500)\n        return x\n", "crashed", ""),
@@ -132,7 +118,6 @@ ENDS = {
         "crashed",
         "disturbed the connection",
     ),
-    "too much memory": (HEAD + "        return torch.ones(1 << 36)\n", "resource", "memory"),
 }
 
 
@@ -146,13 +131,6 @@ def test_broken_kernels_get_their_own_state(judge_kernel: JudgeKernel, name: str
 
 def test_the_place_in_the_kernels_file_is_named(judge_kernel: JudgeKernel) -> None:
     assert "(kernel.py:4)" in (judge_kernel(HEAD + "        raise ValueError\n").reason or "")
-
-
-def test_a_hanging_kernel_is_a_timeout(judge_kernel: JudgeKernel) -> None:
-    source = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + HEAD + "        time.sleep(600)\n"
-    judgement = judge_kernel(source, settings=GateSettings(timeout_s=3))
-    assert judgement.word == "timeout"
-    assert "within 3 s" in (judgement.reason or "")
 
 
 def test_what_a_kernel_prints_means_nothing(judge_kernel: JudgeKernel) -> None:
