@@ -30,6 +30,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(len(os.sched_getaffinity(0)), 15) + 1
 
 
+# Fixtures that cost seconds and are shared by the tests of a module: these stay on one worker (`--dist loadgroup`).
+COSTLY = {"judged", "ended", "runs", "corpus"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together that share what is costly to make."""
+    for item in items:
+        for name in COSTLY.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
+
+
 @pytest.fixture(autouse=True)
 def private_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Keep every test, and the processes that it starts, away from the user's own directories."""
