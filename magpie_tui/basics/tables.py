@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import itertools
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,11 +22,13 @@ class Column:
         title: Header, with the unit where the values have one.
         align: ``right`` for numbers.
         shrink: May be shortened, in the middle, when the terminal is too narrow.
+        wrap: What is shortened goes on below instead, whole.
     """
 
     title: str
     align: Literal["left", "right"] = "left"
     shrink: bool = False
+    wrap: bool = False
 
 
 def cell_text(value: object) -> str:
@@ -35,7 +39,8 @@ def cell_text(value: object) -> str:
 def format_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, width: int | None = None) -> str:
     """Lay a table out in terminal cells, without box drawing, two spaces between columns.
 
-    When it is wider than ``width``, the columns that may shrink lose cells in their middles, widest first.
+    When it is wider than ``width``, the columns that may shrink lose cells in their middles, widest first, or go on in
+    further lines.
     """
     from rich.cells import cell_len
 
@@ -61,7 +66,15 @@ def format_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *,
             parts.append(padding + fitted if column.align == "right" else fitted + padding)
         return "  ".join(parts).rstrip()
 
-    return "\n".join([line([column.title for column in columns]), *(line(row) for row in texts)])
+    def lines(row: Sequence[str]) -> Iterator[str]:
+        parts = [
+            (textwrap.wrap(text, widths[index], break_on_hyphens=False) or [""]) if columns[index].wrap else [text]
+            for index, text in enumerate(row)
+        ]
+        for cells in itertools.zip_longest(*parts, fillvalue=""):
+            yield line(cells)
+
+    return "\n".join([line([column.title for column in columns]), *(text for row in texts for text in lines(row))])
 
 
 def shorten_middle(text: str, width: int) -> str:
@@ -81,6 +94,25 @@ def shorten_middle(text: str, width: int) -> str:
             break
         right = character + right
     return f"{left}..{' ' * (tail - cell_len(right))}{right}"
+
+
+def shorten_path(text: str, width: int) -> str:
+    """Cut a path so that it fits ``width`` cells: directories go first, those in front before those behind.
+
+    A word with a colon and a space in front of the path stays. A name that is too long by itself loses its middle.
+    """
+    from rich.cells import cell_len
+
+    if cell_len(text) <= width:
+        return text
+    said, colon, path = text.rpartition(": ")
+    parts = path.split("/")
+    for word in (said + colon, "") if colon else ("",):
+        for first in range(1, len(parts)):
+            shown = f"{word}../{'/'.join(parts[first:])}"
+            if cell_len(shown) <= width:
+                return shown
+    return shorten_middle(parts[-1] or path, width)
 
 
 def _csv_field(value: object) -> object:

@@ -223,8 +223,8 @@ def review_command(
             columns = [
                 Column("status"),
                 Column("item"),
-                Column("evidence", shrink=True),
-                Column("what to do", shrink=True),
+                Column("evidence", shrink=True, wrap=True),
+                Column("what to do", shrink=True, wrap=True),
             ]
             write(format_table(columns, rows, width=terminal_width(160)))
         blockers = len(review.blockers)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from magpie_tui.basics.tables import Column, format_table, shorten_path
 from magpie_tui.tui.actions import Action, ActiveAction
 from magpie_tui.tui.facts import FrameFacts, count_devices
-from magpie_tui.tui.widgets.frame import footer_parts, header_text, places_text
+from magpie_tui.tui.widgets.frame import RuleRow, footer_parts, header_text, places_text
+from magpie_tui.tui.widgets.table_layout import measure_columns, place_columns
+from magpie_tui.tui.widgets.table_source import ListSource, RowColumn
 from tests.tui.support import World, screen_text, wait_ready
 
 FACTS = FrameFacts("mi300x-04", "8 x MI300X", "..rr...x", 1_800_000_000_000)
@@ -86,3 +91,42 @@ async def test_frame_stands_where_it_is_drawn(world: World, size: tuple[int, int
     assert rows[2] == rows[-3] == "─" * size[0]
     assert rows[-2] == "$ magpie-tui runs list"
     assert rows[-1].startswith("enter open") and rows[-1].endswith("? help")
+
+
+@given(st.lists(st.text("ab_", min_size=1, max_size=12), min_size=1, max_size=5), st.integers(1, 40))
+def test_a_path_loses_directories_before_its_name(parts: list[str], width: int) -> None:
+    text = "/".join(parts)
+    shown = shorten_path(text, width)
+    assert len(shown) <= width
+    if len(text) <= width:
+        assert shown == text
+    elif len(parts) > 1 and len(parts[-1]) <= width:
+        assert shown.endswith(parts[-1])
+    assert shorten_path("shipped: benchmarks/atom_clean.yaml", 30) == "shipped: ../atom_clean.yaml"
+
+
+def test_cells_that_nothing_needs_go_to_texts_that_were_bounded() -> None:
+    columns = [
+        RowColumn[str](id="a", title="a", value=str, max_width=10, grow=True),
+        RowColumn[str](id="b", title="b", value=str, max_width=10),
+    ]
+    source = ListSource(columns, str, ["x" * 40])
+    needed = measure_columns(source)
+    widths = [
+        [item.width for item in place_columns(source, ["a", "b"], {}, needed, width).placed] for width in (24, 40, 99)
+    ]
+    assert widths == [[11, 10], [27, 10], [40, 10]]
+
+
+def test_a_note_of_a_rule_stands_whole_or_not_at_all() -> None:
+    row = RuleRow("title", note="view gaps, 784 of 784", panes=("summary", "kernels"))
+    assert "784" not in row.text(40).plain
+    assert row.text(80).plain.endswith(" view gaps, 784 of 784 ──")
+
+
+def test_a_column_may_go_on_below_instead_of_losing_words() -> None:
+    columns = [Column("item"), Column("evidence", shrink=True, wrap=True), Column("do")]
+    told = "Cannot connect to the daemon. Is it running?"
+    text = format_table(columns, [("docker", told, "start it")], width=40)
+    assert all(len(line) <= 40 for line in text.splitlines())
+    assert " ".join(line[8:30].strip() for line in text.splitlines()[1:]) == told

@@ -72,11 +72,12 @@ def _value_text(setting: Setting) -> str:
 
 
 SETTINGS: tuple[RowColumn[Setting], ...] = (
-    RowColumn[Setting](id="key", title="key", max_width=40, value=lambda row: row.key),
+    RowColumn[Setting](id="key", title="key", max_width=40, grow=True, value=lambda row: row.key),
     RowColumn[Setting](
         id="value",
         title="value",
         max_width=28,
+        grow=True,
         value=_value_text,
         tone=lambda row: "muted" if row.origin.kind == "default" else None,
     ),
@@ -85,6 +86,7 @@ SETTINGS: tuple[RowColumn[Setting], ...] = (
         title="from",
         max_width=80,
         fill=True,
+        grow=True,
         value=lambda row: row.origin.text,
         tone=lambda row: "muted" if row.origin.kind == "default" else None,
     ),
@@ -105,8 +107,10 @@ ITEMS: tuple[RowColumn[NumberedItem], ...] = (
     RowColumn[NumberedItem](
         id="status", title="status", value=lambda row: row.item.status, tone=lambda row: _TONES[row.item.status]
     ),
-    RowColumn[NumberedItem](id="item", title="item", max_width=32, value=lambda row: row.item.name),
-    RowColumn[NumberedItem](id="evidence", title="evidence", max_width=44, value=lambda row: row.item.evidence),
+    RowColumn[NumberedItem](id="item", title="item", max_width=32, grow=True, value=lambda row: row.item.name),
+    RowColumn[NumberedItem](
+        id="evidence", title="evidence", max_width=44, grow=True, value=lambda row: row.item.evidence
+    ),
     RowColumn[NumberedItem](
         id="what", title="what to do", max_width=200, fill=True, value=lambda row: row.item.hint or ""
     ),

@@ -64,6 +64,8 @@ COLUMNS: tuple[RowColumn[ConfigRow], ...] = (
         id="path",
         title="path",
         max_width=60,
+        grow=True,
+        path=True,
         value=lambda row: f"shipped: {row.name}" if row.shipped else row.name,
         tone=lambda row: "muted" if row.shipped else None,
     ),

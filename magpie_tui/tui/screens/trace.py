@@ -250,7 +250,7 @@ def entry_source(root: Path, now: Callable[[], datetime]) -> ListSource[TraceEnt
 
     return ListSource(
         [
-            RowColumn[TraceEntry](id="name", title="trace", value=name, max_width=64),
+            RowColumn[TraceEntry](id="name", title="trace", value=name, max_width=64, grow=True, path=True),
             RowColumn[TraceEntry](id="kind", title="kind", value=lambda entry: entry.kind),
             RowColumn[TraceEntry](id="files", title="files", kind="number", value=lambda entry: entry.ranks),
             RowColumn[TraceEntry](

@@ -186,8 +186,9 @@ class RuleRow(Row):
             panes.append((f"[{name}]", "$foreground bold") if chosen else (f" {name} ", "$quiet"))
         panes_width = sum(len(text) for text, _style in panes)
         room = max(0, width - panes_width - 12)
-        note = shorten_middle(note, max(0, room // 2, room - cell_len(title))) if note else ""
-        title = shorten_middle(title, max(0, room - len(note))) if title else ""
+        # Parts of a note, which mostly counts, would say something else than the whole.
+        note = note if cell_len(note) <= max(0, room // 2, room - cell_len(title)) else ""
+        title = shorten_middle(title, max(0, room - cell_len(note))) if title else ""
         parts: list[str | tuple[str, str]] = []
         if title:
             parts += [RULE * 2 + " ", (title, "$foreground"), " "]

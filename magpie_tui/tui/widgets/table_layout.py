@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from magpie_tui.basics.tables import shorten_middle
+from magpie_tui.basics.tables import shorten_middle, shorten_path
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.widgets.table_source import SortKey, TableColumn, TableRow, TableSource, Tone
 
@@ -102,9 +102,10 @@ class TableLayout:
         for position, left in self.visible(first, width):
             placed = self.placed[position]
             number = placed.column.kind == "number"
-            text = fit_cell(
-                row.cells[placed.index], placed.width, right=number, number=number, shrink=placed.column.shrink
-            )
+            cell = row.cells[placed.index]
+            if placed.column.path:
+                cell = shorten_path(cell, placed.width)
+            text = fit_cell(cell, placed.width, right=number, number=number, shrink=placed.column.shrink)
             line += (gap if position else "") + text
             tone = row.tones[placed.index]
             if tone is not None and len(spans) < 3:
@@ -143,7 +144,9 @@ def place_columns(
         if name not in by_id:
             continue
         index, column = by_id[name]
-        width = widths.get(name) or column.width or measured.get(name, cell_len(column.title))
+        needed = measured.get(name, cell_len(column.title))
+        bounded = min(needed, max(column.max_width, cell_len(column.title))) if column.grow else needed
+        width = widths.get(name) or column.width or bounded
         if not placed and viewport:
             width = min(width, max(4, viewport // 2 - GUTTER))
         placed.append(PlacedColumn(column, index, max(1, width)))
@@ -153,11 +156,29 @@ def place_columns(
         left = GUTTER + sum(item.width + gap for item in placed[:-1])
         room = max(viewport - left, cell_len(last.column.title))
         placed[-1] = PlacedColumn(last.column, last.index, min(last.width, room))
-    return TableLayout(tuple(placed), gap)
+    return TableLayout(tuple(_grown(placed, widths, measured, viewport - GUTTER, gap)), gap)
+
+
+def _grown(
+    placed: Sequence[PlacedColumn], widths: Mapping[str, int], measured: Mapping[str, int], room: int, gap: int
+) -> list[PlacedColumn]:
+    """Give cells that are free to the columns that want them, from left to right."""
+    free = room - sum(item.width + gap for item in placed) + gap
+    grown = []
+    for item in placed:
+        column = item.column
+        more = 0
+        if column.grow and column.width is None and column.id not in widths:
+            more = max(0, min(free, measured.get(column.id, 0) - item.width))
+        free -= more
+        grown.append(PlacedColumn(column, item.index, item.width + more))
+    return grown
 
 
 def measure_columns(source: TableSource) -> dict[str, int]:
     """Cells that each column needs: for numbers from the extremes, for texts from a sample of the rows.
+
+    Texts are bounded by ``max_width``, but not in columns that may grow.
 
     Of more rows than ``AT_ONCE_ROWS`` numbers are taken from the sample too: a thread asks ``measure_extremes``.
     """
@@ -170,7 +191,7 @@ def measure_columns(source: TableSource) -> dict[str, int]:
     for index, column in enumerate(source.columns):
         widest = max((cell_len(row.cells[index]) for row in sample), default=0)
         widest = max(widest, extremes.get(column.id, 0))
-        bounded = widest if column.kind == "number" else min(widest, column.max_width)
+        bounded = widest if column.kind == "number" or column.grow else min(widest, column.max_width)
         needed[column.id] = max(bounded, cell_len(column.title))
     return needed
 

@@ -35,6 +35,8 @@ class TableColumn:
         shrink: Long texts lose their middle (False: their end).
         hidden: Not shown until the user asks for it.
         fill: As the last column it takes what is left of the line, and no more.
+        grow: Beyond ``max_width`` it takes cells that no other column needs.
+        path: Long texts lose directories, not the name at their end.
     """
 
     id: str
@@ -46,6 +48,8 @@ class TableColumn:
     shrink: bool = True
     hidden: bool = False
     fill: bool = False
+    grow: bool = False
+    path: bool = False
 
     @property
     def printed(self) -> Column:
