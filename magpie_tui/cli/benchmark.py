@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -189,8 +188,6 @@ def _gap_analysis(
     from magpie_tui.traces.gap_files import gap_text
 
     if not trace_dir.exists():
-        write(f"Error: trace directory not found: {printable(trace_dir)}")
-        sys.stdout.flush()
         raise UserInputError(
             "trace directory not found", path=trace_dir, hint="give the directory that holds the traces"
         )

@@ -102,10 +102,10 @@ def _checked(path: Path | None, options: CommandOptions | None) -> BenchmarkConf
 
         return load_benchmark_config(path)
     if options is None:
-        write("Error: Specify --benchmark-config or provide framework and --model")
-        write("Example: magpie-tui benchmark vllm --model Qwen/Qwen3-8B --precision bf16 --run-mode local")
         raise UserInputError(
-            "there is nothing to benchmark", hint="give a config with -b FILE, or a framework and --model"
+            "there is nothing to benchmark",
+            hint="give a config with -b FILE, or a framework and --model:\n"
+            "magpie-tui benchmark vllm --model Qwen/Qwen3-8B --precision bf16 --run-mode local",
         )
     from magpie_tui.serving.request import check_options
 

@@ -97,8 +97,15 @@ def require_no_blocker(found: Review) -> None:
     raise MachineError(
         f"this machine cannot run it: {texts}",
         path=found.path,
-        hint=first.hint or "magpie-tui config review shows all points",
+        hint="\n".join(filter(None, (first.hint, _where_all_are(found)))) or None,
     )
+
+
+def _where_all_are(found: Review) -> str:
+    """Name the command that shows every point, where the hint of the first blocker does not tell all."""
+    if len(found.blockers) == 1 and found.blockers[0].hint:
+        return ""
+    return f"all points, each with what to do: magpie-tui config review {printable(found.path)}"
 
 
 def _items(

@@ -36,7 +36,7 @@ def kernel_rows(report: KernelReport) -> tuple[list[Column], list[list[object]]]
     for kernel in report.ranking.kernels[: report.selection.top_k]:
         rows.append(
             [
-                kernel.name,
+                kernel.shown_name,
                 _calls(kernel.calls, kernel.untimed_calls),
                 digits(kernel.self_us, 3),
                 digits(kernel.share_of_busy_pct, 2),

@@ -60,6 +60,11 @@ class RankedKernel:
     variants: Sequence[NameStatistics] = field(default=())
     per_stage_us: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def shown_name(self) -> str:
+        """The exact name where there is only one variant, else what all have in common."""
+        return self.variants[0].name if len(self.variants) == 1 else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:

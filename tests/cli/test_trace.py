@@ -136,7 +136,8 @@ def test_exit_status(
 
 def test_missing_traces(tmp_path: Path) -> None:
     done = magpie("benchmark", "--trace-dir", "none", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "Error: trace directory not found: none\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("trace directory not found") == 1
     assert magpie("trace", "summary", tmp_path / "none.json").returncode == 2
     empty = tmp_path / "empty.json"
     empty.write_text("")
@@ -182,7 +183,8 @@ def test_a_benchmark_without_a_config_needs_framework_and_model(tmp_path: Path) 
     done = magpie("benchmark", "vllm", cwd=tmp_path)
     assert done.returncode == 2
     assert "--model" in done.stderr
-    assert done.stdout.startswith("Error: Specify --benchmark-config or provide framework and --model\n")
+    assert done.stdout == ""
+    assert done.stderr.count("--model") == 2, "once in the hint, once in its example"
 
 
 def test_a_measurement_allows_no_profiler(tmp_path: Path) -> None:
