@@ -267,3 +267,22 @@ def test_a_state_directory_that_cannot_be_written_costs_the_memory_only(
     monkeypatch.setenv("MAGPIE_TUI_STATE_DIR", str(tmp_path / "state"))
     assert end_of(start(tmp_path, "true")).state is RunState.ended
     assert remembered_output_dirs() == []
+
+
+LEAVES_A_CHILD = """
+import json, os, subprocess
+child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+ticks = int(open(f"/proc/{child.pid}/stat").read().rpartition(")")[2].split()[19])
+with open(os.environ["MAGPIE_TUI_RUN_DIR"] + "/released.json", "w") as file:
+    json.dump([{"pid": child.pid, "start_ticks": ticks}], file)
+"""
+
+
+@pytest.mark.parametrize(("kind", "left"), [("benchmark", 1), ("analyze", 0)])
+def test_only_a_benchmark_leaves_what_it_releases(tmp_path: Path, family: Family, kind: str, left: int) -> None:
+    """A server that is kept outlives its benchmark; a run that judges kernels leaves nothing, whatever it writes."""
+    command = (sys.executable, "-I", "-S", "-c", LEAVES_A_CHILD)
+    run = end_of(launch(LaunchRequest(kind, "name", command, tmp_path / "results", tmp_path, detach=True, grace_s=1.0)))
+    assert (run.state, run.leftover_processes) == (RunState.ended, 1 - left)
+    assert len(family.members()) == left, family.describe()
+    family.kill()
