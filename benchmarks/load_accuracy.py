@@ -368,8 +368,8 @@ def misses(outcomes: Sequence[Outcome]) -> list[str]:
     return found
 
 
-def main() -> int:
-    """Run everything and print the table."""
+def _options() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--server-core", type=int, default=0)
@@ -382,7 +382,12 @@ def main() -> int:
         "--real-time", action="store_true", help="round-robin real-time scheduling, for a shared machine (root only)"
     )
     parser.add_argument("--json", type=Path, help="write the outcomes here too")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run everything and print the table."""
+    options = _options()
     clients: dict[str, Callable[[Load, int, Path, Cores], Seen]] = {
         "magpie-tui": ours,
         "same on h11": on_library("h11"),
