@@ -171,7 +171,7 @@ class TraceDiffScreen(PlaceScreen):
         self._show_head()
         if isinstance(found, Refusal):
             hint = f"\n{found.hint}" if found.hint else ""
-            self.table.show_error(printable(f"{found.message}{hint}"))
+            self.table.show_error(f"{found.message}{hint}")
         elif found is None:
             if query != self._asked:
                 self._asked, self._asked_at = query, time.monotonic()
