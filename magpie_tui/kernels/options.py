@@ -56,7 +56,11 @@ _UPSTREAM_SCORE = OptionSpec(
     advanced=True,
 )
 _QUICK = OptionSpec(
-    "quick", ("--quick",), "flag", "A first look: about 5 s a kernel, said so in the report.", default=False
+    "quick",
+    ("--quick",),
+    "flag",
+    "A first look: times each kernel for about 5 s, after builds and a shorter gate; the report says so.",
+    default=False,
 )
 _STRAIN = OptionSpec(
     "strain",

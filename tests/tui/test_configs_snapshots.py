@@ -302,6 +302,6 @@ def test_launch_question(snap_compare: SnapCompare, root: Path, size: tuple[int,
     async def act(pilot: Pilot[None]) -> None:
         await open_launch(pilot, root, "kernels/pair.yaml")
         await pilot.press("S")
-        await wait_until(pilot, lambda: "Start compare of pair?" in screen_text(pilot), "the question")
+        await wait_until(pilot, lambda: "Start compare with kernels/pair.yaml?" in screen_text(pilot), "the question")
 
     shoot(snap_compare, size, act)

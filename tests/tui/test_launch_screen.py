@@ -149,6 +149,18 @@ def test_a_blocker_of_the_review_blocks(tmp_path: Path) -> None:
     assert any("no-such-program-here" in item.text for item in readiness.blockers)
 
 
+def test_what_engine_and_review_both_miss_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path))
+    write(tmp_path / "k.hip", "")
+    path = write(
+        tmp_path / "a.yaml", KERNEL.replace("pytorch", "hip").replace("k.py", "k.hip").replace("true", "/bin/true")
+    )
+    review = review_config(path, mode="analyze", machine=make_machine([]), output_dir=tmp_path)
+    readiness = find_obstacles(path, "analyze", "builtin", {}, output_dir=tmp_path, review=review)
+    assert [item.what for item in readiness.blockers] == ["AMD GPU for hip"]
+
+
 def test_another_environment_blocks_the_builtin_engine(tmp_path: Path) -> None:
     write(tmp_path / "k.py", "")
     path = write(tmp_path / "a.yaml", KERNEL + "scheduler:\n  environment: container\n")

@@ -418,7 +418,8 @@ class LaunchScreen(PlaceScreen):
             f"results  {request.output_dir}\n"
             "It goes on when this program is closed."
         )
-        self.app.push_screen(ConfirmDialog(f"Start {request.kind} of {request.label}?", "start", details), answered)
+        config = "/".join(self._config.path.parts[-2:])
+        self.app.push_screen(ConfirmDialog(f"Start {request.kind} with {config}?", "start", details), answered)
 
     def _start(self, request: LaunchRequest) -> None:
         app = self.magpie

@@ -243,6 +243,12 @@ def _of_machine(
     except MagpieTuiError as error:
         found.append(of_error("review", error))
         return
+    # The engine names the first thing that it lacks, the review all of them.
+    found[:] = [
+        item
+        for item in found
+        if item.what != "kernels" or not any(_is_same(item.reason, seen.name) for seen in reviewed.blockers)
+    ]
     said = {item.reason for item in found}
     for item in reviewed.blockers:
         if item.evidence in said:
@@ -250,6 +256,12 @@ def _of_machine(
         # Compilers that are installed but not on PATH are found by our engine.
         helped = has_other_paths and item.name.startswith("compiler ")
         found.append(Obstacle(item.name, item.evidence, item.hint or "", blocks=not helped))
+
+
+def _is_same(reason: str, point: str) -> bool:
+    """True when what the engine says it lacks is what a point of the review is about."""
+    kind, _, name = point.partition(" ")
+    return name in reason.split() if kind in ("compiler", "package") else "GPU for" in point and "GPU" in reason.split()
 
 
 def _budget(request: Request) -> str:
