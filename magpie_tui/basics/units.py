@@ -61,6 +61,11 @@ def format_percent(fraction: float | None, *, digits: int = 1, signed: bool = Fa
     return f"{fraction * 100:{'+' if signed else ''}.{digits}f} %"
 
 
+def format_ratio(ratio: float, low: float | None, high: float | None) -> str:
+    """A ratio with its interval, such as ``1.84 (1.71 … 1.97)``; without one the ratio alone."""
+    return f"{ratio:.3g}" if low is None or high is None else f"{ratio:.3g} ({low:.3g} … {high:.3g})"
+
+
 def format_ratio_percent(ratio: float | None, *, digits: int = 1) -> str:
     """A ratio as a signed difference: 1.031 becomes ``+3.1 %``."""
     return format_percent(None if ratio is None else ratio - 1, digits=digits, signed=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_percent, format_ratio_percent, format_seconds
+from magpie_tui.basics.units import format_percent, format_ratio, format_ratio_percent, format_seconds
 from magpie_tui.cli.output import Column, format_table, terminal_width, write
 from magpie_tui.workspaces.candidates import settled_as
 from magpie_tui.workspaces.extras import Extras, Verdict
@@ -54,10 +54,7 @@ def ratio_text(verdict: Verdict | None) -> str | None:
     """Return a ratio with its interval, such as ``1.84 (1.71 … 1.97)``."""
     if verdict is None or verdict.ratio is None:
         return None
-    text = f"{verdict.ratio:.3g}"
-    if verdict.ratio_low is not None and verdict.ratio_high is not None:
-        text += f" ({verdict.ratio_low:.3g} … {verdict.ratio_high:.3g})"
-    return text
+    return format_ratio(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
 
 
 def _proof(state: KernelState) -> str | None:
@@ -279,7 +276,7 @@ def _print_ranking(report: CompareReport) -> None:
                 extras.state,
                 time_text(state),
                 interval_text(state),
-                ratio_text(verdict),
+                "1" if index == baseline and time_text(state) is not None else ratio_text(verdict),
                 word,
                 known.get(str(index)),
             )

@@ -264,7 +264,9 @@ def _candidate(
     timing = as_mapping(extras.timing) if extras is not None else {}
     low, high = (as_number(item) for item in _pair(timing.get("interval_us")))
     is_baseline = index == baseline
-    ratio = 1.0 if is_baseline and state.proved_correct else (verdict.ratio if verdict is not None else None)
+    timed = state.proved_correct and median_us(state) is not None
+    own = verdict.ratio if verdict is not None else None
+    ratio = (1.0 if timed else None) if is_baseline else own
     word = "baseline" if is_baseline and state.word == "correct" else state.word
     if verdict is not None and not is_baseline and state.word == "correct":
         word = verdict.word
@@ -381,6 +383,8 @@ def _reasons(report: AnalyzeReport | CompareReport, state: KernelState, is_basel
         reasons["ratio"] = "an analysis compares nothing"
         reasons["rank"] = "an analysis ranks nothing"
     elif is_baseline:
+        if "time" in reasons:
+            reasons["ratio"] = f"there is no time: {reasons['time']}"
         reasons["ratio_interval"] = "the baseline is what the others are compared with"
     elif verdict is None or verdict.ratio is None:
         reasons["ratio"] = (verdict.reason if verdict is not None else None) or _why_no_ratio(report, state, reasons)

@@ -39,6 +39,8 @@ def kernel_table(report: AnalyzeReport | CompareReport) -> Table:
             (None, None, None) if verdict is None else (verdict.ratio_low, verdict.ratio_high, verdict.word)
         )
         role = "baseline" if index == baseline else None
+        if role is not None and median_us(state) is None:
+            score = None
         completed.append((*row, role, ranks.get(index), score, low, high, word))
     return Table("kernels", (*_COLUMNS, *own), tuple(completed))
 

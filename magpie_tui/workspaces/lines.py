@@ -9,7 +9,7 @@ from typing import Literal
 
 from magpie_tui.basics.tables import Column, format_table, shorten_middle
 from magpie_tui.basics.text import plural, printable
-from magpie_tui.basics.units import format_bytes, format_percent, format_ratio_percent, format_seconds
+from magpie_tui.basics.units import format_bytes, format_percent, format_ratio, format_ratio_percent, format_seconds
 from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.detail import WorkspaceDetail
 from magpie_tui.workspaces.difference import WorkspaceDifference
@@ -17,11 +17,13 @@ from magpie_tui.workspaces.headlines import Report
 from magpie_tui.workspaces.kernel_table import metrics_table, profiled_table, stage_notes
 from magpie_tui.workspaces.serving_words import outcome_lines
 from magpie_tui.workspaces.tables import Table
+from magpie_tui.workspaces.values import as_number
 
 _MOST_ROWS = 10
 _LOAD_KEYS = ("TP", "CONC", "ISL", "OSL", "RANDOM_RANGE_RATIO", "NUM_PROMPTS", "MAX_MODEL_LEN")
 _GAP_COLUMNS = ("name", "calls", "self_cuda_total_us", "avg_time_us", "pct_total", "category", "source_file")
 _MOST_NAME = 60
+_RATIO = "ratio (95 % interval)"
 _TITLES = {"median_us": "median", "index": "#"}
 _LEFT = frozenset(
     "kernel type state compiling correctness performance latency verdict role metric statistic unit reason name".split()  # noqa: SIM905
@@ -169,14 +171,11 @@ def _compact(table: Table) -> Table:
     left_out = {"compiling", "correctness", "performance", "role", "ratio_low", "ratio_high"}
     if len({record["type"] for record in table.records()}) == 1:
         left_out.add("type")
-    columns = [name for name in table.columns if name not in left_out]
-    if "ratio" in columns:
-        columns.insert(columns.index("ratio") + 1, "interval")
+    columns = [_RATIO if name == "ratio" else name for name in table.columns if name not in left_out]
     rows = []
     for record in table.records():
-        low, high = record.get("ratio_low"), record.get("ratio_high")
-        if isinstance(low, float) and isinstance(high, float):
-            record["interval"] = f"{format_ratio_percent(low).removesuffix(' %')} .. {format_ratio_percent(high)}"
+        ratio, low, high = (as_number(record.get(name)) for name in ("ratio", "ratio_low", "ratio_high"))
+        record[_RATIO] = None if ratio is None else format_ratio(ratio, low, high)
         record["verdict"] = record.get("role") or record.get("verdict")
         rows.append(tuple(record.get(name) for name in columns))
     return Table(table.name, tuple(columns), tuple(rows))
@@ -210,7 +209,7 @@ def _formatted(table: Table, width: int | None) -> str:
             _TITLES.get(name, name),
             "right" if is_number and name not in _LEFT else "left",
             # Half an interval would be a wrong one.
-            shrink=not is_number and name != "interval",
+            shrink=not is_number and name != _RATIO,
         )
         for name, is_number in zip(table.columns, numeric, strict=True)
     ]

@@ -88,10 +88,10 @@ def test_a_comparison_is_shown(results: Path, capfd: pytest.CaptureFixture[str])
     lines = out.splitlines()
     assert "Result:     2 of 3 correct, winner fast +12.3 %" in lines
     assert lines[7:11] == [
-        "#  kernel  state      median  rank    ratio  interval          verdict",
-        "0  naive   correct    123 µs     2   +0.0 %  -                 baseline",
-        "1  fast    correct    123 µs     1  +12.3 %  +11.3 .. +13.3 %  faster",
-        "2  wrong   incorrect       -     -        -  -                 -",
+        "#  kernel  state      median  rank  ratio (95 % interval)  verdict",
+        "0  naive   correct    123 µs     2  1                      baseline",
+        "1  fast    correct    123 µs     1  1.12 (1.11 … 1.13)     faster",
+        "2  wrong   incorrect       -     -  -                      -",
     ]
     assert "  - wrong: element 7 differs by 0.5" in lines
     assert lines[-1] == f"Workspace: {results / COMPARE}"

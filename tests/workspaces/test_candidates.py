@@ -127,3 +127,18 @@ def test_a_candidate_says_what_it_is_even_when_the_config_does_not() -> None:
         "fast": "configuration file: wide.json (was narrow.json); environment: TILE=8, B unset; flag: -O3 (was -O1)",
         "copy": "by hand",
     }
+
+
+def test_a_baseline_without_a_time_has_no_ratio() -> None:
+    report = compare_report()
+    timed = candidates_of(report).named(0)
+    assert timed is not None
+    assert timed.ratio == 1.0
+    first = report.kernels[0]
+    assert first.extras is not None
+    extras = dataclasses.replace(first.extras, timing={"reason": "no block was timed"})
+    untimed = dataclasses.replace(first, extras=extras)
+    row = candidates_of(dataclasses.replace(report, kernels=(untimed, *report.kernels[1:]))).named(0)
+    assert row is not None
+    assert row.ratio is None
+    assert "no block was timed" in row.reasons["ratio"]
