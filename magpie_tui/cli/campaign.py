@@ -312,7 +312,7 @@ def _print(campaign: Campaign) -> None:
     print_listing(
         [Column("#", align="right"), Column("step"), Column("state"), Column("when"), Column("finding")],
         [
-            (view.number, view.title, f"{view.state.value} {view.because}".strip(), view.when, view.finding)
+            (view.number, view.title, f"{view.state.value} {view.because}".strip(), _local(view.when), view.finding)
             for view in views
         ],
         list_format=ListFormat.table,
@@ -321,6 +321,14 @@ def _print(campaign: Campaign) -> None:
     )
     for line in (*_changed_lines(campaign), *_tail(campaign, views)):
         write(line)
+
+
+def _local(time: str | None) -> str | None:
+    """Return a time of ``campaign.yaml`` in the zone of this machine, as other listings show times."""
+    from magpie_tui.campaigns.since import moment_of
+
+    moment = moment_of(time)
+    return time if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _head(campaign: Campaign) -> Iterator[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -262,3 +265,13 @@ def test_any_text_survives(name: str, text: str) -> None:
         campaign = edit.new_campaign(Path(directory) / "c", template="full", name=name)
         campaign = edit.skip(campaign, BY_KEY["twin"], text)
         assert load_campaign(campaign.directory) == campaign
+
+
+def test_times_are_listed_in_the_zone_of_the_machine(walked: Campaign) -> None:
+    link = walked.step("twin").links[-1]
+    walked.path.write_text(walked.path.read_text().replace(link.time, "2026-11-30T12:00:00Z"))
+    environment = {**os.environ, "TZ": "Asia/Tokyo"}
+    command = [sys.executable, "-m", "magpie_tui", "campaign", "show", str(walked.directory)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "2026-11-30 21:00:00" in done.stdout
+    assert "12:00:00Z" not in done.stdout
