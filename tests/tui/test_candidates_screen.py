@@ -73,6 +73,8 @@ async def test_a_chosen_comparison_stays(results: Path, world: World) -> None:
         write_compare(results / "later" / "compare_20261204_000000")
         await wait_until(pilot, lambda: len(app.results.results.workspaces if app.results.results else ()) == 7)
         assert "baseline stays" in screen_text(pilot)
+        newer = "newer: compare_20261204_000000, o opens it"
+        await wait_until(pilot, lambda: newer in screen_text(pilot), "the newer one")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from magpie_tui.tui.screens.candidates_panes import Line, PaneInputs, pane_lines
 from magpie_tui.tui.screens.candidates_reading import (
     CandidatesReading,
     comparisons,
+    newer_note,
     newest_comparison,
     read_candidates,
     unfinished_note,
@@ -171,6 +172,8 @@ class CandidatesScreen(PlaceScreen):
         if self._chosen:
             if self._path in results.changed:
                 self._read_workspace()
+            elif self._reading is not None:
+                self._show_words()
             return
         newest = newest_comparison(results)
         if newest is None:
@@ -282,7 +285,9 @@ class CandidatesScreen(PlaceScreen):
         found, summary = self._reading.found, self._reading.detail.summary
         left = "; ".join(found.conditions) or summary.headline
         right = summary.time or ""
-        newer = "" if self._chosen or self._results is None else unfinished_note(self._results, self._path)
+        newer = ""
+        if self._results is not None:
+            newer = unfinished_note(self._results, self._path) or newer_note(self._results, self._path)
         right = f"{newer}  {right}" if newer else right
         width = self.app.size.width
         if len(left) + len(right) + 2 > width:

@@ -93,6 +93,15 @@ def newest_comparison(results: Results) -> Path | None:
     return (rest or compares)[0].path if rest or compares else None
 
 
+def newer_note(results: Results, shown: Path | None) -> str:
+    """Say that there is a newer comparison than the one that was chosen, and with which key it is opened."""
+    newest = newest_comparison(results)
+    places = [item.path for item in results.workspaces]
+    if newest is None or shown not in places or places.index(shown) <= places.index(newest):
+        return ""
+    return f"newer: {newest.name}, o opens it"
+
+
 def unfinished_note(results: Results, shown: Path | None) -> str:
     """Say that a newer comparison has no report yet."""
     for item in results.workspaces:
