@@ -62,8 +62,8 @@ class RankedKernel:
 
     @property
     def shown_name(self) -> str:
-        """The exact name where there is only one variant, else what all have in common."""
-        return self.variants[0].name if len(self.variants) == 1 else self.name
+        """The name without what differs between variants; the exact one where ``*`` would stand for one only."""
+        return self.variants[0].name if len(self.variants) == 1 and "*" in self.name else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from magpie_tui.traces.analysis import analyze_kernels
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.names import normalized
+from magpie_tui.traces.ranked import NameStatistics
+from magpie_tui.traces.ranking import RankWork, rank_kernels
 from magpie_tui.traces.selection import Selection
 from magpie_tui.traces.work import busy_ns, shared_ns
 from tests.traces.naive import kernel, write_trace
@@ -95,3 +97,13 @@ def test_spread_over_ranks(tmp_path: Path) -> None:
     assert largest.per_rank_us == {0: 10, 1: 20, 2: 30}
     assert largest.spread_pct == pytest.approx(50)
     assert largest.share_of_window_pct == pytest.approx(20)
+
+
+def test_a_star_stands_for_several_variants_only() -> None:
+    def ranked(*names: str) -> list[str]:
+        items = tuple(NameStatistics(name, 1, 0, 1.0, 1.0, 1.0, 1.0, 1.0, (), {}) for name in names)
+        return [kernel.shown_name for kernel in rank_kernels([RankWork(0, "cuda:0", items, 1.0, 1.0, None, 1)]).kernels]
+
+    assert ranked("nvjet_tst_64x8_64x16_NNT") == ["nvjet_tst_64x8_64x16_NNT"]
+    assert ranked("nvjet_tst_64x8_64x16_NNT", "nvjet_tst_32x8_64x16_NNT") == ["nvjet_tst_*_*_NNT"]
+    assert ranked("void k<float>(int)") == ["k"]
