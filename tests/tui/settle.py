@@ -21,6 +21,19 @@ def _is_working() -> bool:
     return any(worker.state in (WorkerState.PENDING, WorkerState.RUNNING) for worker in active_app.get().workers)
 
 
+def _paint() -> bool:
+    """Lay out and paint what the top screen has put off to its timer; true where there was something."""
+    app = active_app.get()
+    screen = app.screen if app.screen_stack else None
+    if screen is None or not screen.is_running:
+        return False
+    # Private in Textual, which looks at the same four when its timer of 1/60 s ticks (the version is pinned).
+    due = screen._layout_required or screen._repaint_required or screen._dirty_widgets or screen._callbacks
+    if due:
+        screen._on_timer_update()
+    return bool(due)
+
+
 async def settle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
     """Wait until every message is handled, each task waits for something, and the workers that were started are done.
 
@@ -34,7 +47,7 @@ async def settle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
         now = monotonic()
         if now >= deadline:
             return
-        if not _is_idle(loop):
+        if not _is_idle(loop) or _paint():
             continue
         if not _is_working() or now >= patience:
             return
