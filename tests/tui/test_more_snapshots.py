@@ -22,6 +22,7 @@ from magpie_tui.tui.screens.campaign import CampaignScreen
 from magpie_tui.tui.screens.config_detail import ConfigDetailScreen
 from magpie_tui.tui.screens.config_edit import ConfigEditScreen
 from magpie_tui.tui.screens.configs_difference import ConfigDifferenceScreen
+from magpie_tui.tui.screens.configs_find import look_at
 from magpie_tui.tui.screens.configs_reading import ConfigRow
 from magpie_tui.tui.screens.trace_compare import TraceDiffScreen
 from magpie_tui.tui.screens.trace_list import FoundTraces
@@ -206,7 +207,9 @@ def test_file(snap_compare: SnapCompare, state: str, size: tuple[int, int], monk
 @states("empty", "loading")
 def test_config(snap_compare: SnapCompare, state: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(Path("a.yaml"), "" if state == "empty" else KERNEL)
-    row = ConfigRow(path.absolute(), "a.yaml", False, ZEROTH, (0, 0, 0))
+    file = look_at(path)
+    assert file is not None
+    row = ConfigRow(path.absolute(), "a.yaml", False, ZEROTH, file.stamp)
     if state == "loading":
         monkeypatch.setattr(ConfigDetailScreen, "_read", lambda *_all: None)
 

@@ -40,9 +40,10 @@ async def panes_are_walked_through(stage: Stage) -> None:
         "intervals": "gain in % against the margin",
         "counters": "registers a thread",
         "diff": "+int tile = 512;",
+        "asm": "no listing: ",
         "build": "hipcc A",
     }
-    order = ["gate", "samples", "intervals", "counters", "diff", "logs", "build"]
+    order = ["gate", "samples", "intervals", "counters", "diff", "asm", "logs", "build"]
     for name in order if stage.key == "right_square_bracket" else reversed(order):
         await stage.press()
         assert screen.panes.current == name
