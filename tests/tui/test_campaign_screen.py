@@ -107,6 +107,7 @@ def _picture(root: Path, state: str) -> World:
     return world
 
 
+@pytest.mark.xdist_group("fixed-directory")
 @PICTURES
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("state", ["empty", "normal", "error"])

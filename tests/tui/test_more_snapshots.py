@@ -46,6 +46,9 @@ pytestmark = pytest.mark.skipif(
 sizes = pytest.mark.parametrize("size", [(80, 24), (140, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
 
 
+one_at_a_time = pytest.mark.xdist_group("fixed-directory")
+
+
 def states(*names: str) -> pytest.MarkDecorator:
     """The states that a test pictures."""
     return pytest.mark.parametrize("state", names)
@@ -72,6 +75,7 @@ def shoot(compare: SnapCompare, size: tuple[int, int], act: Act, app: MagpieApp 
     assert compare(app or World().app(), terminal_size=size, run_before=prepare)
 
 
+@one_at_a_time
 @sizes
 @states("loading", "huge")
 def test_campaign(
@@ -130,6 +134,7 @@ def test_trace_empty(
     shoot(snap_compare, size, act)
 
 
+@one_at_a_time
 @sizes
 @states("empty", "loading", "error", "huge")
 def test_trace_difference(
