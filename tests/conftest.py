@@ -26,8 +26,8 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two workers a core: the tests of processes and servers wait for longer than they compute."""
-    return min(2 * len(os.sched_getaffinity(0)), 16)
+    """One worker more than cores: the tests of processes and servers wait as often as they compute."""
+    return min(len(os.sched_getaffinity(0)), 15) + 1
 
 
 # Fixtures that cost seconds and are shared by the tests of a module: these stay on one worker (`--dist loadgroup`).
