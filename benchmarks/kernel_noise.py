@@ -17,6 +17,7 @@ Exit status 1: more than 5 % wrong claims, or the slow-down is found in less tha
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import platform
@@ -31,7 +32,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.noise_kernels import NoiseKernels, write_kernels
-from magpie_tui.basics.files import write_text
+from magpie_tui.basics.files import write_bytes
 from magpie_tui.basics.json_strict import dumps
 from magpie_tui.basics.tables import Column, format_table
 from magpie_tui.configs.kernel_model import KernelEntry
@@ -48,6 +49,7 @@ from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.telemetry import GpuSampler
 from magpie_tui.kernels.timing import CallableBlocks, Schedule
 from magpie_tui.kernels.timings import method_of, timing_of
+from magpie_tui.machine.read import read_gpus
 from magpie_tui.statistics.intervals import Interval, median, ratio_interval, standard_deviation
 
 BASELINE, COPY, SLOW = 0, 1, 2
@@ -92,6 +94,24 @@ def _device(harness: Harness, directory: Path) -> str:
     return str(probe.loaded.get("device_name") or "cpu")
 
 
+def _gpu_index() -> int:
+    """Return the physical index of the GPU that children see first."""
+    gpus, _readings = read_gpus()
+    return next((gpu.index for gpu in gpus if gpu.visible is not False), 0)
+
+
+def read_rows(path: Path) -> list[str]:
+    """Return the lines of a record; a name that ends in ``.gz`` is unpacked."""
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write a record; a name that ends in ``.gz`` is packed."""
+    data = "".join(dumps(row, indent=None) + "\n" for row in rows).encode()
+    write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+
+
 @contextmanager
 def set_up(settings: TimingSettings) -> Iterator[Setup]:
     """Write the kernels, start the processes that all blocks share, and end them afterwards."""
@@ -116,7 +136,7 @@ def set_up(settings: TimingSettings) -> Iterator[Setup]:
             raise RuntimeError("the reference cannot be called")
         judge = Judge(task, harnesses[1], directory, directory / "judge", TIMEOUT_S, threads, None, 7)
         judge.load()
-        sampler = GpuSampler(directory) if on_gpu else None
+        sampler = GpuSampler(directory, index=_gpu_index()) if on_gpu else None
         try:
             yield Setup(
                 directory,
@@ -269,7 +289,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--live", type=int, default=8, help="live comparisons, half of them of equal kernels")
     parser.add_argument("--minutes", type=float, default=8.0, help="longest recording")
     parser.add_argument("--budget", type=float, help="seconds an arm of a live comparison; the default of compare")
-    parser.add_argument("--record", type=Path, help="write the raw rows here")
+    parser.add_argument("--record", type=Path, help="write the raw rows here (.gz: packed)")
     parser.add_argument("--from", dest="source", type=Path, help="take the raw rows from here instead of recording")
     return parser.parse_args()
 
@@ -282,7 +302,7 @@ def _recorded(arguments: argparse.Namespace, settings: TimingSettings) -> tuple[
     """Return the measurement, where it was made, the seconds of one block, and whether that was a GPU."""
     measurement, head = Measurement(), {"where": "", "block_s": 0.0, "on_gpu": False}
     if arguments.source is not None:
-        lines = arguments.source.read_text().splitlines()
+        lines = read_rows(arguments.source)
         head = json.loads(lines[0])
         measurement = measurement_of_rows([json.loads(line) for line in lines[1:]])
     if arguments.source is None or arguments.record is not None:
@@ -300,7 +320,7 @@ def _recorded(arguments: argparse.Namespace, settings: TimingSettings) -> tuple[
             head = {"where": where, "block_s": block_s, "on_gpu": setup.on_gpu}
     if arguments.record is not None:
         rows = [head, *sample_rows(measurement, NAMES)]
-        write_text(arguments.record, "".join(dumps(row, indent=None) + "\n" for row in rows))
+        write_rows(arguments.record, rows)
     return measurement, str(head["where"]), float(str(head["block_s"])), bool(head["on_gpu"])
 
 

@@ -27,7 +27,7 @@ part() { # name, limit in seconds, command
   [ "$ended" -eq 0 ] || status=1
 }
 
-# Recorded earlier, to go on from: NOISE_FROM=FILE.
+# Recorded earlier, to go on from: NOISE_FROM=FILE (a noise_gpu.jsonl.gz).
 recorded=()
 [ -f "${NOISE_FROM:-}" ] && recorded=(--from "$NOISE_FROM")
 
@@ -39,7 +39,7 @@ for name in "$@"; do
     raw) part raw 400 -m benchmarks.raw_kernels_gpu --limit 80 --keep "$OUT/raw" ;;
     agreement) part agreement 190 -m benchmarks.kernel_agreement ;;
     noise)
-      part noise 590 -m benchmarks.kernel_noise "${recorded[@]}" --record "$OUT/noise_gpu.jsonl" --live 0 --minutes 8
+      part noise 590 -m benchmarks.kernel_noise "${recorded[@]}" --record "$OUT/noise_gpu.jsonl.gz" --live 0 --minutes 9
       ;;
     live) part live 590 -m benchmarks.kernel_noise --comparisons 0 --live 8 ;;
     *) echo "there is no part $name: corpus memory raw agreement noise live"; status=2 ;;

@@ -117,7 +117,8 @@ def identified(context: GateContext, started: Started | None, digests: dict[str,
     return checks.check("G1", "pass", "the source that was loaded, by SHA-256, and what one call started", **facts)
 
 
-_LEAST_WORK_NS = {"cpu": 1_000_000, "cuda": 40_000}
+_LEAST_WORK_NS = {"cpu": 1_000_000, "cuda": 200_000}
+"""Of the reference at the larger size: several times what a launch or a checksum of the inputs costs."""
 _MOST_BYTES = {"cpu": 48_000_000, "cuda": 256_000_000}
 _GROWTH = 4
 _LEAST_GROWTH = 1.2
