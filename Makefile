@@ -6,7 +6,10 @@ STAMP := $(VENV)/.installed
 # The CPU build of PyTorch that the examples run on; set TORCH= to use one that is already in the environment.
 TORCH ?= torch==2.13.0
 
-.PHONY: setup demo test lint screenshots serve-demo test-serving clean
+# Compiled files are kept: without them every process that a test starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup demo test lint unit-tests screenshots serve-demo test-serving clean
 
 setup: $(STAMP)
 
@@ -26,7 +29,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+# Side by side: the type checker uses one core.
+test: $(STAMP)
+	$(MAKE) --no-print-directory -j 2 lint unit-tests
+
+unit-tests: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_FLAGS)
 
 # A real vLLM on the CPU in an environment of its own (about 2.5 GB, kept): baseline, twin, experiment, verdict.

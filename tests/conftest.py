@@ -30,6 +30,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(len(os.sched_getaffinity(0)), 15) + 1
 
 
+LONGEST_ID = 80
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name a long text by its start and length: a test's name travels between the workers with every result."""
+    if not isinstance(val, (str, bytes)) or len(val) <= LONGEST_ID:
+        return None
+    start = val[:40]
+    shown = start if isinstance(start, str) else start.decode("ascii", "backslashreplace")
+    return f"{shown}...{len(val)}"
+
+
 # Fixtures that cost seconds and are shared by the tests of a module: these stay on one worker (`--dist loadgroup`).
 COSTLY = {"judged", "ended", "runs", "corpus"}
 
