@@ -1,8 +1,9 @@
 """How often does a comparison claim a difference that is not there, and how often does it find one that is?
 
-Replicates (blocks in processes of their own) of a baseline, its A/A control, a copy of it, and a kernel that does a
-known share of more work are recorded once, in the real schedule. Then comparisons are drawn from them, without
-putting back, and go through the real stopping rule and verdict code; and some run live, from the first block on.
+Replicates (blocks in processes of their own) of a baseline, its A/A control, a copy of it, and a kernel that takes a
+known share more time (how much more work that is, is measured first) are recorded once, in the real schedule. Then
+comparisons are drawn from them, without putting back, and go through the real stopping rule and verdict code; and some
+run live, from the first block on.
 
     python -m benchmarks.kernel_noise                          on the GPU if there is one, else on the CPU
     python -m benchmarks.kernel_noise --record FILE --live 0   record (and judge what was recorded), nothing live
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import platform
 import random
@@ -68,6 +70,7 @@ class Setup:
     device: str
     settings: TimingSettings
     judge: Judge
+    kernels: NoiseKernels
     candidates: tuple[Candidate, ...]
     sampler: GpuSampler | None
 
@@ -144,6 +147,7 @@ def set_up(settings: TimingSettings) -> Iterator[Setup]:
                 device,
                 settings,
                 judge,
+                kernels,
                 _candidates(kernels, harnesses[0], directory, threads),
                 sampler,
             )
@@ -162,6 +166,32 @@ def _candidates(kernels: NoiseKernels, harness: Harness, directory: Path, thread
         entry = KernelEntry(NAMES[index], "pytorch", (path,), in_place=True)
         made.append(Candidate(index, entry, path, harness, directory, threads, None, 7, TIMEOUT_S))
     return tuple(made)
+
+
+def calibrate(setup: Setup, replicates: int = 4) -> int:
+    """Let the slow kernel take the wanted share more time, and say so; returns the work that this is.
+
+    The time of much more work tells what a little takes: a kernel has a fixed part that more work does not repeat.
+    """
+    kernels, measurement = setup.kernels, Measurement()
+    setup.schedule(random.Random()).run(
+        [item for item in setup.candidates if item.index != COPY], measurement, count=replicates
+    )
+    if measurement.failed or measurement.untimed:
+        raise SystemExit(f"a kernel could not be timed: {measurement.failed} {measurement.untimed}")
+    ratio = math.exp(-median(log_ratios(measurement, BASELINE, SLOW, phase="choose")))
+    if ratio <= 1.0:
+        raise SystemExit(
+            f"{kernels.most / kernels.rows:.0%} more work takes no more time ({ratio:.3f}): the noise is larger"
+        )
+    more = min(kernels.most, max(1, round(kernels.most * kernels.target / (ratio - 1.0))))
+    kernels.slow_down(more)
+    print(
+        f"{kernels.most / kernels.rows:.0%} more work takes {ratio - 1.0:.2%} more time; "
+        f"{more / kernels.rows:.2%} more is to take {kernels.target:.0%}.",
+        flush=True,
+    )
+    return more
 
 
 def record(setup: Setup, measurement: Measurement, *, replicates: int, limit_s: float) -> None:
@@ -314,10 +344,14 @@ def _recorded(arguments: argparse.Namespace, settings: TimingSettings) -> tuple[
             )
             if before and where != head["where"]:
                 raise SystemExit(f"recorded on {head['where']}, and this is {where}")
+            if before and "more" in head:
+                setup.kernels.slow_down(int(str(head["more"])))
+            else:
+                head["more"] = calibrate(setup)
             record(setup, measurement, replicates=arguments.replicates, limit_s=60 * arguments.minutes)
             new = len(measurement.replicates) - before
             block_s = measurement.elapsed_s / new if new else float(str(head["block_s"]))
-            head = {"where": where, "block_s": block_s, "on_gpu": setup.on_gpu}
+            head |= {"where": where, "block_s": block_s, "on_gpu": setup.on_gpu}
     if arguments.record is not None:
         rows = [head, *sample_rows(measurement, NAMES)]
         write_rows(arguments.record, rows)
@@ -353,6 +387,7 @@ def judge_live(count: int, settings: TimingSettings) -> list[str]:
     """Run live comparisons; returns what did not hold."""
     problems = []
     with set_up(settings) as setup:
+        calibrate(setup)
         for number in range(count):
             arm = COPY if number % 2 == 0 else SLOW
             word, ratio, replicates, seconds = live_verdict(setup, arm)

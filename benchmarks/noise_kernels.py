@@ -1,4 +1,4 @@
-"""The kernels of the noise benchmark: a baseline, a copy of it, and one that does a known share of more work."""
+"""The kernels of the noise benchmark: a baseline, a copy of it, and one that takes a known share more time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 _CPU = """
 import torch
 
-ROWS, MORE, COLUMNS = {rows}, {more}, 2048
+ROWS, MOST, MORE, COLUMNS = {rows}, {most}, {more}, 2048
 
 
 class Model(torch.nn.Module):
     def forward(self, x):
         out = torch.softmax(x[:ROWS], dim=-1)
-        if {works_more}:
+        if MORE:
             torch.softmax(x[ROWS:ROWS + MORE], dim=-1)
         return out
 
 
 def get_inputs():
-    return [torch.randn(ROWS + MORE, COLUMNS)]
+    return [torch.randn(ROWS + MOST, COLUMNS)]
 """
 
 _GPU = """
@@ -28,7 +28,7 @@ import torch
 import triton
 import triton.language as tl
 
-COUNT, MORE = {rows}, {more}
+COUNT, MOST, MORE = {rows}, {most}, {more}
 SPARE = None
 
 
@@ -45,21 +45,21 @@ class Model(torch.nn.Module):
     def forward(self, x, y):
         global SPARE
         if SPARE is None:
-            SPARE = torch.empty(MORE, device=x.device)
+            SPARE = torch.empty(MOST, device=x.device)
         out = torch.empty(COUNT, device=x.device)
-        total = COUNT + (MORE if {works_more} else 0)
+        total = COUNT + MORE
         noise_add[(triton.cdiv(total, 1024),)](x, y, out, SPARE, COUNT, total, BLOCK=1024)
         return out
 
 
 def get_inputs():
-    return [torch.randn(COUNT + MORE), torch.randn(COUNT + MORE)]
+    return [torch.randn(COUNT + MOST), torch.randn(COUNT + MOST)]
 """
 
 _GPU_REFERENCE = """
 import torch
 
-COUNT, MORE = {rows}, {more}
+COUNT, MOST = {rows}, {most}
 
 
 class Model(torch.nn.Module):
@@ -68,30 +68,42 @@ class Model(torch.nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(COUNT + MORE), torch.randn(COUNT + MORE)]
+    return [torch.randn(COUNT + MOST), torch.randn(COUNT + MOST)]
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseKernels:
-    """Files of the kernels, and the share of more work that the slow one does."""
+    """Files of the kernels, and how they can be slowed.
+
+    Attributes:
+        rows: Work of the baseline: rows on a CPU, elements on a GPU.
+        most: Most work that the slow kernel can do on top; without calibration it does all of it.
+        target: Share of more time that the slow kernel is to take.
+    """
 
     reference: Path
     same: Path
     copy: Path
     slow: Path
-    more: float
+    rows: int
+    most: int
+    target: float
+    template: str
+
+    def slow_down(self, more: int) -> None:
+        """Let the slow kernel do ``more`` work on top."""
+        self.slow.write_text(self.template.format(rows=self.rows, most=self.most, more=more))
 
 
 def write_kernels(directory: Path, *, on_gpu: bool) -> NoiseKernels:
-    """Write the kernels: 5 % more rows on a CPU, 1 % more elements (120 MB moved) on a GPU."""
-    rows, more = (10_000_000, 100_000) if on_gpu else (1000, 50)
+    """Write the kernels: 2 million numbers on a CPU, 120 MB moved on a GPU; to be slowed by 5 % and by 1 %."""
+    rows, most, target = (10_000_000, 1_000_000, 0.01) if on_gpu else (1000, 250, 0.05)
     template = _GPU if on_gpu else _CPU
-    paths = {}
-    for name, works_more in (("same", False), ("copy", False), ("slow", True)):
-        paths[name] = directory / f"{name}.py"
-        paths[name].write_text(template.format(rows=rows, more=more, works_more=works_more))
-    reference = directory / "reference.py"
-    text = _GPU_REFERENCE if on_gpu else _CPU
-    reference.write_text(text.format(rows=rows, more=more, works_more=False))
-    return NoiseKernels(reference, paths["same"], paths["copy"], paths["slow"], more / rows)
+    reference, same, copy, slow = (directory / f"{name}.py" for name in ("reference", "same", "copy", "slow"))
+    made = NoiseKernels(reference, same, copy, slow, rows, most, target, template)
+    for path in (made.same, made.copy):
+        path.write_text(template.format(rows=rows, most=most, more=0))
+    made.slow_down(most)
+    made.reference.write_text((_GPU_REFERENCE if on_gpu else _CPU).format(rows=rows, most=most, more=0))
+    return made

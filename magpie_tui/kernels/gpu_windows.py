@@ -60,9 +60,10 @@ class GpuTiming:
             NothingTimedError: It ran nothing on the device.
         """
         call_s = max(1e-9, warm_up[-1].seen_per_call_ns / 1e9)
-        count = min(self.settings.windows, max(5, int(share_s / (2 * call_s))))
+        fitting = max(5, int(share_s / (2 * call_s)))
+        count = min(self.settings.windows, fitting)
         began_ns = warm_up[-1].seen_ended
-        stamps, kept = self._stamps(session, candidate, plan, keep, count)
+        stamps, kept = self._stamps(session, candidate, plan, keep, min(self.settings.stamped_windows, fitting))
         pairs = self._pairs(session, plan, min(count, self.settings.second_windows))
         notes: dict[str, str] = {}
         kernels = kernels_of(stamps) if stamps is not None else ()
