@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.cli.in_process import run_main
 from tests.conftest import PROJECT_ROOT
 
 SCHEMAS = PROJECT_ROOT / "docs" / "schemas"
@@ -19,15 +20,7 @@ BENCHMARKS = PROJECT_ROOT / "configs" / "benchmarks"
 
 
 def config(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = {key: value for key, value in os.environ.items() if key not in ("MODEL_DIR", "HF_TOKEN")}
-    return subprocess.run(
-        [sys.executable, "-m", "magpie_tui", "config", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        cwd=cwd,
-        env={**variables, "PYTHONPATH": str(PROJECT_ROOT), **environment},
-    )
+    return run_main("config", *arguments, cwd=cwd, env={"MODEL_DIR": None, "HF_TOKEN": None, **environment})
 
 
 def json_of(done: subprocess.CompletedProcess[str], schema: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ import pytest
 
 from magpie_tui.cli.group import expand_multiple
 from magpie_tui.cli.main import COMMANDS
+from tests.cli.in_process import run_main
 
 HEAVY_MODULES = ("textual", "pandas", "pyarrow", "numpy", "torch", "pydantic", "rich", "yaml", "watchfiles", "asyncio")
 
@@ -41,7 +42,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_has_help_with_the_global_options(command: str) -> None:
-    done = magpie(command, "--help")
+    done = run_main(command, "--help")
     assert done.returncode == 0, done.stderr
     assert "Usage: magpie-tui" in done.stdout
     assert done.stderr == ""
@@ -54,17 +55,17 @@ def test_version() -> None:
 
 
 def test_global_options_stand_before_and_after_the_command() -> None:
-    before = magpie("--json", "paths")
-    after = magpie("paths", "--json")
+    before = run_main("--json", "paths")
+    after = run_main("paths", "--json")
     assert before.stdout == after.stdout
     assert set(json.loads(before.stdout)) == {"config", "state", "cache", "data"}
 
 
 def test_unknown_command_and_option_name_the_nearest() -> None:
-    command = magpie("pathz")
+    command = run_main("pathz")
     assert command.returncode == 2
     assert "Did you mean 'paths'" in command.stderr
-    option = magpie("paths", "--jsn")
+    option = run_main("paths", "--jsn")
     assert option.returncode == 2
     assert "--json" in option.stderr
     assert command.stdout == option.stdout == ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from tests.cli.in_process import run_main
 from tests.conftest import PROJECT_ROOT
 from tests.machine.tools import fake_amd_smi, fake_nvidia_smi, fake_tool, printing
 
@@ -19,19 +19,9 @@ SCHEMA = json.loads((PROJECT_ROOT / "docs/schemas/gpu_info.schema.json").read_te
 
 
 def run(*arguments: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_VISIBLE_DEVICES")}
-    for name in ("ROCM_PATH", "CUDA_HOME", "CUDA_PATH", "HIP_PATH"):
-        kept.pop(name, None)
-    return subprocess.run(
-        [sys.executable, "-m", "magpie_tui", *arguments],
-        env={**kept, "PATH": str(path), **environment},
-        cwd=path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    names = [name for name in os.environ if name.endswith("_VISIBLE_DEVICES")]
+    none = dict.fromkeys((*names, "ROCM_PATH", "CUDA_HOME", "CUDA_PATH", "HIP_PATH"))
+    return run_main(*arguments, env={**none, "PATH": str(path), **environment}, cwd=path)
 
 
 def checked(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:

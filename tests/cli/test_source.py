@@ -6,19 +6,14 @@ import csv
 import io
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 
+from tests.cli.in_process import run_main as run_cli
+
 ROOT = Path(__file__).parents[2]
 KERNEL = "import triton\n@triton.jit\ndef scale_and_shift_kernel(x):\n    pass\n"
-
-
-def run_cli(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "magpie_tui", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 
 
 def test_a_source_is_shown_and_printed_as_json(tmp_path: Path) -> None:

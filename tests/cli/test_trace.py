@@ -1,4 +1,4 @@
-"""``trace kernels``, ``trace summary`` and ``benchmark --trace-dir`` as processes: output, files, exit status."""
+"""``trace kernels``, ``trace summary`` and ``benchmark --trace-dir`` : output, files, exit status."""
 
 from __future__ import annotations
 
@@ -16,12 +16,8 @@ import pytest
 
 from magpie_tui.cli.trace_common import say_files
 from magpie_tui.traces.discover import SetAside, TraceSet
+from tests.cli.in_process import run_main as magpie
 from tests.traces.naive import kernel, launch, op, write_trace
-
-
-def magpie(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "magpie_tui", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=cwd, check=False)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""``trace roofline`` and the operators of ``trace diff`` as processes: output, files, exit status."""
+"""``trace roofline`` and the operators of ``trace diff`` : output, files, exit status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from magpie_tui.traces.load import load_columns
 from magpie_tui.traces.operators.upstream_report import ReportOptions, upstream_report, write_report
+from tests.cli.in_process import run_main
 from tests.conftest import PROJECT_ROOT
 
 EXAMPLES = PROJECT_ROOT / "examples/traces"
@@ -27,11 +27,8 @@ CPU = EXAMPLES / "cpu_rank-0.pt.trace.json.gz"
 
 
 def magpie(*arguments: object, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "magpie_tui", "trace", *map(str, arguments)]
-    environment = {**os.environ, "PATH": f"{path}{os.pathsep}{os.environ['PATH']}"} if path else None
-    return subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment, check=False
-    )
+    environment = {"PATH": f"{path}{os.pathsep}{os.environ['PATH']}"} if path else None
+    return run_main("trace", *arguments, env=environment)
 
 
 def as_json(*arguments: object, schema: str) -> Any:

@@ -1,4 +1,4 @@
-"""``trace stages``, ``gaps``, ``collectives``, ``diff`` and ``split`` as processes: output, files, exit status."""
+"""``trace stages``, ``gaps``, ``collectives``, ``diff`` and ``split``: output, files, exit status."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import csv
 import gzip
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import jsonschema
 import pytest
 
 from magpie_tui.traces.split_files import CSV_COLUMNS
+from tests.cli.in_process import run_main as magpie
 from tests.conftest import PROJECT_ROOT
 from tests.traces.naive import kernel, launch, write_trace
 
@@ -23,11 +22,6 @@ GRAPH = EXAMPLES / "h200_graph_rank-0.pt.trace.json.gz"
 EAGER = EXAMPLES / "h200_eager_rank-0.pt.trace.json.gz"
 NCCL = EXAMPLES / "h200_nccl"
 CPU = EXAMPLES / "cpu_rank-0.pt.trace.json.gz"
-
-
-def magpie(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "magpie_tui", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=cwd, check=False)
 
 
 def listed(*arguments: object) -> list[dict[str, str]]:

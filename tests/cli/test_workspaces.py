@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from magpie_tui.cli.main import main
+from tests.cli.in_process import run_main as magpie
 from tests.conftest import PROJECT_ROOT
 from tests.workspaces.samples import compile_failed_state, our_compare, put, upstream_benchmark
 
@@ -30,17 +28,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / BROKEN / "analyze_report.json").write_text('{"mode": "ana', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return root
-
-
-def magpie(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "magpie_tui", *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
-    )
 
 
 def test_the_list_is_newest_first(results: Path) -> None:
