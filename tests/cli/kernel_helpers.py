@@ -1,4 +1,4 @@
-"""Runs analyze and compare as real processes and reads what they leave."""
+"""Runs analyze and compare and reads what they leave."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.in_process import run_main
 from tests.conftest import PROJECT_ROOT
 
 EXAMPLES = PROJECT_ROOT / "examples"
@@ -56,17 +57,26 @@ class Finished:
         return report
 
 
-def magpie(*arguments: object, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 240) -> Finished:
-    """Run ``magpie-tui`` to its end."""
+def magpie(*arguments: object, cwd: Path, env: Mapping[str, str | None] | None = None) -> Finished:
+    """Run ``magpie-tui`` to its end: its starter in this process, the run that it starts in one of its own."""
+    return _finished(run_main(*arguments, cwd=cwd, env={"PYTHONPATH": str(PROJECT_ROOT), **(env or {})}))
+
+
+def magpie_process(*arguments: object, cwd: Path, env: Mapping[str, str] | None = None) -> Finished:
+    """Run ``magpie-tui`` to its end, all of it in processes of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "magpie_tui", *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT), **(env or {})},
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=240,
         check=False,
     )
+    return _finished(done)
+
+
+def _finished(done: subprocess.CompletedProcess[str]) -> Finished:
     assert "Traceback" not in done.stderr or "RuntimeError: GPU check failed" in done.stderr, done.stderr
     return Finished(done.returncode, done.stdout, done.stderr)
 

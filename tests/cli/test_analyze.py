@@ -1,4 +1,4 @@
-"""``magpie-tui analyze`` as a real process: states, exit codes, reports, logs."""
+"""``magpie-tui analyze``: states, exit codes, reports, logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.kernel_helpers import EXAMPLES, Finished, magpie, skip_without_torch, write_config
+from tests.cli.kernel_helpers import EXAMPLES, Finished, magpie, magpie_process, skip_without_torch, write_config
 
 
 def program(command: list[str], **more: object) -> dict[str, object]:
@@ -18,7 +18,7 @@ def program(command: list[str], **more: object) -> dict[str, object]:
 
 
 def test_a_program_that_its_testcase_proves(tmp_path: Path) -> None:
-    done = magpie("analyze", "-k", EXAMPLES / "cpp_vector_add" / "analyze.yaml", "-o", "out", cwd=tmp_path)
+    done = magpie_process("analyze", "-k", EXAMPLES / "cpp_vector_add" / "analyze.yaml", "-o", "out", cwd=tmp_path)
     assert done.status == 0, done
     for line in (
         "Kernel: vector_add",
@@ -156,11 +156,11 @@ def test_programs_run_without_the_scientific_packages(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": f"{hiding}:{PROJECT_ROOT}"}
     config = write_config(tmp_path, program(["true"]), program(["true"], id="k2"))
     for mode in ("analyze", "compare"):
-        done = magpie(mode, "-k", config, "-o", "out", cwd=tmp_path, env=environment)
+        done = magpie_process(mode, "-k", config, "-o", "out", cwd=tmp_path, env=environment)
         assert done.status == 0, done
     entry = {"id": "k", "type": "pytorch", "source_files": ["k.py"], "reference": "k.py:Model"}
     (tmp_path / "k.py").write_text("class Model: pass\n")
-    done = magpie("analyze", "-k", write_config(tmp_path, entry), "-o", "out", cwd=tmp_path, env=environment)
+    done = magpie_process("analyze", "-k", write_config(tmp_path, entry), "-o", "out", cwd=tmp_path, env=environment)
     assert done.status == 3
     assert "has no torch" in done.stderr
 

@@ -1,4 +1,4 @@
-"""``magpie-tui compare`` as a real process: who is judged, who is timed, who wins, exit codes."""
+"""``magpie-tui compare``: who is judged, who is timed, who wins, exit codes."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from magpie_tui.processes.identity import is_alive
 from magpie_tui.runs.model import Run, RunState
 from magpie_tui.runs.read import read_run
 from magpie_tui.runs.store import list_runs, stop_run
+from tests.cli.in_process import run_main
 from tests.process_helpers import Family, wait_for
 
 # The real program with one more command, "work", whose work is a Python file.
@@ -101,8 +102,12 @@ class Cli:
         return self.command("work", *options, str(self.output_dir), str(file))
 
     def run(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-        command = self.command(*arguments) if text is None else self.work(text, *arguments)
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.tmp_path, check=False)
+        """Do work in processes of its own; without ``text`` run a command that starts none, here."""
+        if text is None:
+            return run_main(*arguments, cwd=self.tmp_path)
+        return subprocess.run(
+            self.work(text, *arguments), capture_output=True, text=True, cwd=self.tmp_path, check=False
+        )
 
     def start(self, text: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

@@ -1,27 +1,22 @@
-"""``trace ceilings`` as a process."""
+"""``trace ceilings``: what is measured in a child, kept, listed and refused."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
+
+from tests.cli.in_process import run_main
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run ``magpie-tui trace ceilings``."""
-    return subprocess.run(
-        [sys.executable, "-m", "magpie_tui", "trace", "ceilings", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
+    return run_main("trace", "ceilings", *arguments)
 
 
 @pytest.mark.torch

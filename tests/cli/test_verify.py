@@ -1,4 +1,4 @@
-"""``verify``, ``campaign config|diff|report|show`` as processes: exit statuses and JSON that follows its schemas."""
+"""``verify``, ``campaign config|diff|report|show`` : exit statuses and JSON that follows its schemas."""
 
 from __future__ import annotations
 
