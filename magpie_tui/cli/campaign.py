@@ -297,6 +297,7 @@ def _run(action: Action, output_dir: Path) -> Outcome:
                 workspace = Path(line.removeprefix("Workspace: ").strip())
     finally:
         status = process.wait()
+        process.stdout.close()
     return Outcome(status, workspace)
 
 
