@@ -1,4 +1,4 @@
-"""``magpie-tui campaign`` and ``recommend`` as processes: the smoke campaign runs for real."""
+"""``magpie-tui campaign`` and ``recommend``: the smoke campaign runs for real."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from typing import Any
 import pytest
 
 from magpie_tui.campaigns.file import load_campaign
+from tests.cli.in_process import run_main as magpie
 
 ROOT = Path(__file__).parents[2]
-
-
-def magpie(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "magpie_tui", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 
 
 def shown(directory: Path) -> dict[str, Any]:
@@ -72,8 +68,7 @@ def test_an_incorrect_kernel_ends_the_walk(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_input(tmp_path: Path, arguments: tuple[str, ...], status: int, words: str) -> None:
-    command = [sys.executable, "-m", "magpie_tui", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = magpie(*arguments, cwd=tmp_path)
     assert done.returncode == status
     assert words in done.stderr + done.stdout
     assert list(tmp_path.iterdir()) == []
