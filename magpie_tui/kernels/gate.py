@@ -145,12 +145,27 @@ class Gate:
 
     def _take_special(self, session: Session, found: GateCheck) -> None:
         """Keep a check made under special circumstances; when plain calls are wrong by now, it is not about them."""
-        if found.status == "fail" and found.id != "G14":
+        if found.status == "fail":
+            problem = None
             for number in (0, 0, min(1, self._context.count - 1)):
-                problem = self._plain_problem(session, number)
-                if problem is not None:
-                    self._take(checks.check("G14", "fail", f"right at first, wrong later: {problem}"))
+                problem = problem or self._plain_problem(session, number)
+            if problem is not None or found.id == "G15":
+                later = self._wrong_later(session, self._context.inputs(0), problem or "")
+                if later.id == "G7":
+                    found = found if found.id == "G7" else later
+                elif problem is not None:
+                    found = later
         self._take(found)
+
+    def _wrong_later(self, session: Session, inputs: InputSet, problem: str) -> GateCheck:
+        """Name what makes later calls wrong: memory, whose content is a matter of luck, or what went before (G14)."""
+        try:
+            shown = probes.memory_shows(self._context, session, inputs)
+        except SessionFailedError:
+            shown = None
+        if shown is not None:
+            return checks.check("G7", "fail", f"{shown} ({problem})" if problem else shown)
+        return checks.check("G14", "fail", f"right at first, wrong later: {problem}")
 
     def _plain_problem(self, session: Session, number: int) -> str | None:
         """Return what is wrong with one more plain call; None also when it cannot be made any more."""
@@ -287,10 +302,10 @@ class Gate:
         }
         context.ask(session, request, "many calls in a row")
         for call, path in files.items():
-            answer = self._judge.check(sets[call % len(sets)], path)
-            problem = later_failure(answer, f"call {call + 1} of {count} in a row")
+            inputs = sets[call % len(sets)]
+            problem = later_failure(self._judge.check(inputs, path), f"call {call + 1} of {count} in a row")
             if problem is not None:
-                self._take(checks.check("G14", "fail", f"right at first, wrong later: {problem}"))
+                self._take(self._wrong_later(session, inputs, problem))
         numbers = ", ".join(str(call + 1) for call in chosen)
         self._take(checks.check("G14", "pass", f"calls {numbers} of {count} in a row compared"))
 

@@ -106,19 +106,19 @@ class GateContext:
         where: str,
         *,
         poison: str | None = None,
-        guarded: bool = False,
+        guard: str | None = None,
         any_strides: bool = False,
     ) -> tuple[Message, Message]:
         """Call once and compare; returns what the kernel's process said and what the judge says.
 
         Args:
             poison: Pattern in new memory.
-            guarded: Guard bytes around buffers.
+            guard: Pattern of guard bytes around buffers.
             any_strides: The outputs may have other strides than the reference's.
         """
         outputs = self.judge.path("outputs")
         request: Message = {"do": "call", "inputs": str(inputs.path), "outputs": str(outputs)}
-        told = self.ask(session, {**request, "poison": poison, "guarded": guarded}, where)
+        told = self.ask(session, {**request, "poison": poison, "guard": guard}, where)
         return told, self.judge.check(inputs, outputs, any_strides=any_strides)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from magpie_tui.basics.text import plural
 from magpie_tui.kernels import checks
 from magpie_tui.kernels.gate_context import GateContext, deviation_of
+from magpie_tui.kernels.harness.guarding import GUARDS
 from magpie_tui.kernels.judges import InputSet
 from magpie_tui.kernels.model import Fact, GateCheck
 from magpie_tui.kernels.sessions import Message, Session, SessionFailedError
@@ -14,14 +16,41 @@ from magpie_tui.kernels.watching import running_threads, thread_times
 
 
 def memory_shows(context: GateContext, session: Session, inputs: InputSet) -> str | None:
-    """Say how the outputs depend on what was in memory before the call; None when they do not."""
-    digests: dict[str, str] = {}
-    for pattern in context.candidate.poisons:
-        told, _answer = context.call(session, inputs, f"memory filled with {pattern}", poison=pattern)
-        digests[pattern] = str(told["digest"])
-    if len(set(digests.values())) > 1:
+    """Say how the outputs depend on memory that is none of the kernel's inputs; None when they do not."""
+
+    def filled(pattern: str) -> object:
+        return _shown(context, *context.call(session, inputs, f"memory filled with {pattern}", poison=pattern))
+
+    def guarded(pattern: str) -> object:
+        return _shown(context, *context.call(session, inputs, f"guard bytes of {pattern}", guard=pattern))
+
+    if _follows(filled, context.candidate.poisons):
         return "the outputs change with what memory held before: it reads or leaves elements that it never wrote"
-    return None
+    try:
+        beyond = _follows(guarded, tuple(GUARDS))
+    except SessionFailedError as error:
+        if not _raised(error):
+            raise
+        return None
+    return "the outputs change with what lies around its buffers: it reads beyond them" if beyond else None
+
+
+def _shown(context: GateContext, told: Message, answer: Message) -> object:
+    """Return what must not depend on memory: all bits, or being right where bits may differ from call to call."""
+    if context.candidate.entry.deterministic is False:
+        return deviation_of(answer, "") is None
+    return str(told["digest"])
+
+
+def _follows(call: Callable[[str], object], patterns: Sequence[str]) -> bool:
+    """True when what a call shows is another thing with another pattern, and the same one each time it is back.
+
+    What differs from call to call for reasons of its own (races, states that drift) does not come back with a pattern.
+    """
+    first = {pattern: call(pattern) for pattern in patterns}
+    if len(set(first.values())) <= 1:
+        return False
+    return all(call(pattern) == first[pattern] for pattern in (*reversed(patterns), *patterns))
 
 
 def poisoned(context: GateContext, session: Session) -> GateCheck:
@@ -47,18 +76,28 @@ def poisoned(context: GateContext, session: Session) -> GateCheck:
 def _guard_bytes(context: GateContext, session: Session) -> GateCheck | None:
     """Call with guard bytes around inputs and allocations; None when all is well, not_run when it cannot be called."""
     inputs = context.inputs(min(1, context.count - 1))
-    try:
-        told, answer = context.call(session, inputs, "buffers with guard bytes", guarded=True)
-    except SessionFailedError as error:
-        if error.word != "crashed" or "raised" not in error.reason:
-            raise
-        return checks.check("G7", "not_run", error.reason)
-    if told["broken"]:
-        return checks.check("G7", "fail", f"it wrote beyond its buffers: {'; '.join(told['broken'][:4])}")
-    wrong = deviation_of(answer, "buffers with guard bytes around them")
-    if wrong is not None:
-        return checks.check("G7", "fail", f"it reads beyond its buffers, or what it never wrote: {wrong.reason}")
-    return None
+    shown = set()
+    for pattern in GUARDS:
+        where = f"buffers with guard bytes of {pattern} around them"
+        try:
+            told, answer = context.call(session, inputs, where, guard=pattern)
+        except SessionFailedError as error:
+            if not _raised(error):
+                raise
+            return checks.check("G7", "not_run", error.reason)
+        if told["broken"]:
+            return checks.check("G7", "fail", f"it wrote beyond its buffers: {'; '.join(told['broken'][:4])}")
+        wrong = deviation_of(answer, where)
+        if wrong is not None:
+            return checks.check("G7", "fail", f"it reads beyond its buffers, or what it never wrote: {wrong.reason}")
+        shown.add(_shown(context, told, answer))
+    found = memory_shows(context, session, inputs) if len(shown) > 1 else None
+    return None if found is None else checks.check("G7", "fail", f"{found} (within the tolerance)")
+
+
+def _raised(error: SessionFailedError) -> bool:
+    """True when a kernel cannot be called in this way, rather than ends by it."""
+    return error.word == "crashed" and "raised" in error.reason
 
 
 def addresses(context: GateContext, session: Session) -> GateCheck:

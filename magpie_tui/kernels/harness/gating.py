@@ -132,10 +132,10 @@ class GateRequests:
     def _do_call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Call once; outputs, and the inputs as they are afterwards, go to the named file.
 
-        ``poison`` names a pattern for new memory, ``guarded`` puts guard bytes around inputs and allocations.
+        ``poison`` names a pattern for new memory, ``guard`` one for guard bytes around inputs and allocations.
         """
         arguments = self._read(request["inputs"])
-        guards = Guards() if request.get("guarded") else None
+        guards = Guards(request["guard"]) if request.get("guard") else None
         if guards is not None:
             arguments = [_guarded(item, guards, f"input[{index}]") for index, item in enumerate(arguments)]
         pattern = request.get("poison")

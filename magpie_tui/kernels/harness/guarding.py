@@ -10,9 +10,13 @@ from typing import Any
 PATTERNS = ("nan", "large")
 """NaN, and a large number: what hides one (a maximum, a product with zero) does not hide the other."""
 GUARD_BYTES = 4096
-"""Before and behind a buffer; a multiple of every alignment that kernels ask for."""
-_GUARD = 0xFF
-"""NaN in every floating-point format, -1 in integers: what is read beyond a buffer shows in the result."""
+"""The least before and behind a buffer; a multiple of every alignment that kernels ask for."""
+_WIDEST_GUARD = 1 << 20
+GUARDS = {"NaN": 0xFF, "large numbers": 0x7F, "ordinary numbers": 0x3F}
+"""The byte in guards, by what it makes in floating-point formats: a kernel that is deaf to one of them hears another.
+
+0xFF is NaN everywhere, and -1 in integers; 0x7F is 3.4e38 in float32; 0x3F lies between 0.0004 and 2 in all formats.
+"""
 _M_PERTURB = -6
 _PERTURB_BYTE = 0x80
 """glibc fills what it hands out with the complement: 0x7F7F7F7F is 3.4e38."""
@@ -130,10 +134,20 @@ def span_bytes(tensor: Any) -> int:
     return _span_elements(tensor.shape, tensor.stride()) * int(tensor.element_size())
 
 
-class Guards:
-    """Buffers with guard bytes around them."""
+def _guard_size(size: int) -> int:
+    """Return the bytes of each guard: whole tiles that a kernel takes too many grow with what they are taken from."""
+    return min(max(GUARD_BYTES, -(-size // GUARD_BYTES) * GUARD_BYTES), _WIDEST_GUARD)
 
-    def __init__(self) -> None:
+
+class Guards:
+    """Buffers with guard bytes around them.
+
+    Args:
+        pattern: One of ``GUARDS``.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._byte = GUARDS[pattern]
         self._buffers: list[tuple[str, Any, int]] = []
 
     def around(self, name: str, tensor: Any, *, keep: bool) -> Any:
@@ -144,9 +158,9 @@ class Guards:
         if tensor.layout is not torch.strided or not size or 0 in tensor.stride():
             return tensor
         width = int(tensor.element_size())
-        padded = -(-size // 16) * 16
-        buffer = torch.full((padded + 2 * GUARD_BYTES,), _GUARD, dtype=torch.uint8, device=tensor.device)
-        middle = buffer[GUARD_BYTES : GUARD_BYTES + padded // width * width].view(tensor.dtype)
+        padded, guard = -(-size // 16) * 16, _guard_size(size)
+        buffer = torch.full((padded + 2 * guard,), self._byte, dtype=torch.uint8, device=tensor.device)
+        middle = buffer[guard : guard + padded // width * width].view(tensor.dtype)
         placed = middle.as_strided(tensor.shape, tensor.stride(), middle.storage_offset())
         if keep:
             placed.copy_(tensor)
@@ -157,7 +171,8 @@ class Guards:
         """Return the names of buffers with changed guard bytes, and on which side and how far."""
         found = []
         for name, buffer, size in self._buffers:
-            before, behind = buffer[:GUARD_BYTES] != _GUARD, buffer[GUARD_BYTES + size :] != _GUARD
+            guard = _guard_size(size)
+            before, behind = buffer[:guard] != self._byte, buffer[guard + size :] != self._byte
             if bool(before.any()):
                 found.append(f"{int(before.sum())} bytes before {name}")
             if bool(behind.any()):
