@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from magpie_tui.campaigns import edit
+from magpie_tui.runs.read import read_run
+from tests.process_helpers import wait_for
 
 ROOT = Path(__file__).parents[2]
 COMMAND = ["-m", "magpie_tui", "mcp"]
@@ -48,8 +50,12 @@ async def test_an_agent_checks_runs_and_reads_a_kernel(tmp_path: Path) -> None:
         assert started["exit_status"] == 0, started
         run = started["result"]["run"]
         status = await call(client, "run_status", run_id=run)
-        while status["result"]["state"] not in {"ended", "failed", "stopped", "lost"}:
-            status = await call(client, "run_status", run_id=run)
+        assert (status["result"]["id"], status["result"]["kind"]) == (run, "analyze")
+        # An agent would ask again and again; each answer is a process, so the files are asked here.
+        directory = Path(status["result"]["directory"])
+        await asyncio.to_thread(wait_for, lambda: read_run(directory).is_over)
+        status = await call(client, "run_status", run_id=run)
+        assert status["result"]["state"] == "ended"
         assert status["result"]["exit_code"] == 0
         shown = await call(client, "get_workspace", path=status["result"]["workspace"])
         assert shown["result"]["kind"] == "analyze"
