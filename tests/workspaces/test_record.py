@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from magpie_tui.workspaces.damage import Damaged
-from magpie_tui.workspaces.facts import read_host, read_tool
+from magpie_tui.workspaces.facts import read_host, read_our_python, read_tool
 from magpie_tui.workspaces.record import (
     PYTHON_FACTS_PROGRAM,
     PythonFacts,
@@ -112,6 +112,7 @@ def test_another_interpreter_tells_its_own_facts() -> None:
     facts = PythonFacts.from_json(json.loads(done.stdout))
     assert facts.executable == sys.executable
     assert "PyYAML" in facts.packages
+    assert dict(facts.packages) == dict(read_our_python().packages), "read by hand as by the library"
 
 
 def test_the_kernel_snapshot_has_upstreams_keys(tmp_path: Path) -> None:
