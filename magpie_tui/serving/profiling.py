@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from magpie_tui.basics.errors import MagpieTuiError, UserInputError
 from magpie_tui.basics.text import plural
@@ -16,14 +17,13 @@ from magpie_tui.configs.benchmark import BenchmarkConfig
 from magpie_tui.serving.control import ControlError, call
 from magpie_tui.serving.engines.model import ProfilerControl
 from magpie_tui.serving.lifecycle import RunningServer
-from magpie_tui.traces.analysis import KernelReport, analyze_kernels
 from magpie_tui.traces.discover import find_traces
-from magpie_tui.traces.gap_files import gap_directory, write_gap_analysis
-from magpie_tui.traces.report import kernels_json, quality_json
-from magpie_tui.traces.selection import Selection
-from magpie_tui.traces.tracelens.request import workspace_request
-from magpie_tui.traces.tracelens.workspace import analyse_workspace
 from magpie_tui.workspaces.benchmark import KernelTime
+
+# The trace engine is imported when there are traces: most runs are clean, and its import costs half of theirs.
+if TYPE_CHECKING:
+    from magpie_tui.traces.analysis import KernelReport
+    from magpie_tui.traces.selection import Selection
 
 TRACE_DIRECTORY = "torch_trace"
 STOP_TIMEOUT_S = 1800.0
@@ -180,6 +180,9 @@ class TraceFindings:
 
 def analyse_traces(workspace: Path, config: BenchmarkConfig) -> TraceFindings:
     """Read the traces of a workspace, write what the config asks for beside them; never raises for them."""
+    from magpie_tui.traces.analysis import analyze_kernels
+    from magpie_tui.traces.report import quality_json
+
     try:
         traces = find_traces(workspace)
         report = analyze_kernels(traces, selection_of(config), salvage=True, timeline=True)
@@ -188,14 +191,8 @@ def analyse_traces(workspace: Path, config: BenchmarkConfig) -> TraceFindings:
     problems = list(report.gap.errors)
     if not report.gap.kernels:
         problems.append("the traces hold no kernels of a GPU: only the operators of the host are in them")
-    gap = None
-    if config.gap_analysis_enabled and report.gap.kernels:
-        try:
-            directory = gap_directory(workspace, workspace)
-            csv_path = write_gap_analysis(report, directory)
-            gap = kernels_json(report, {"csv_path": csv_path, "output_dir": directory})
-        except MagpieTuiError as error:
-            problems.append(f"the gap analysis cannot be written: {error}")
+    wants_gap = config.gap_analysis_enabled and bool(report.gap.kernels)
+    gap = _gap_analysis(workspace, report, problems) if wants_gap else None
     tracelens = _tracelens(workspace, config, problems) if config.tracelens_enabled else None
     quality = {
         **quality_json(report.ranks, report.expected_ranks),
@@ -204,8 +201,23 @@ def analyse_traces(workspace: Path, config: BenchmarkConfig) -> TraceFindings:
     return TraceFindings(kernel_summary_of(report), gap, tracelens, quality, tuple(problems))
 
 
+def _gap_analysis(workspace: Path, report: KernelReport, problems: list[str]) -> Mapping[str, object] | None:
+    """Write the gap analysis and return upstream's object; what kept it from being written is a problem."""
+    from magpie_tui.traces.gap_files import gap_directory, write_gap_analysis
+    from magpie_tui.traces.report import kernels_json
+
+    try:
+        directory = gap_directory(workspace, workspace)
+        csv_path = write_gap_analysis(report, directory)
+        return kernels_json(report, {"csv_path": csv_path, "output_dir": directory})
+    except MagpieTuiError as error:
+        problems.append(f"the gap analysis cannot be written: {error}")
+        return None
+
+
 def selection_of(config: BenchmarkConfig) -> Selection:
     """Return which kernels the config's gap analysis counts."""
+    from magpie_tui.traces.selection import Selection
 
     def number(key: str, default: float) -> float:
         value = config.value(f"gap_analysis.{key}")
@@ -240,6 +252,9 @@ def kernel_summary_of(report: KernelReport) -> tuple[KernelTime, ...]:
 
 def _tracelens(workspace: Path, config: BenchmarkConfig, problems: list[str]) -> Mapping[str, object]:
     """Write the operator tables and return upstream's object about them, with what kept some from being written."""
+    from magpie_tui.traces.tracelens.request import workspace_request
+    from magpie_tui.traces.tracelens.workspace import analyse_workspace
+
     try:
         section = analyse_workspace(workspace, workspace_request(config))
     except MagpieTuiError as error:

@@ -40,6 +40,13 @@ def test_help_imports_nothing_heavy() -> None:
         assert lazy.hidden or command in done.stdout
 
 
+def test_a_benchmark_imports_the_trace_engine_when_there_are_traces_only() -> None:
+    code = "import sys, magpie_tui.serving.benchmark; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded.intersection({"numpy", "magpie_tui.traces.analysis", "magpie_tui.traces.tracelens.workspace"})
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_has_help_with_the_global_options(command: str) -> None:
     done = run_main(command, "--help")
