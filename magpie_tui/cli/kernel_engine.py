@@ -45,8 +45,9 @@ def run_with_upstream(mode: Mode, request: Request, values: Values) -> int:
     from magpie_tui.runs import layout
     from magpie_tui.runs.upstream import find_upstream
 
-    tool = find_upstream()
-    if not os.environ.get(layout.DIRECTORY_VARIABLE):
+    is_worker = bool(os.environ.get(layout.DIRECTORY_VARIABLE))
+    tool = find_upstream(with_version=is_worker)
+    if not is_worker:
         show_problems(request)
         _say_what_is_ignored(values)
     return run_in_own_process(mode, request.label, request.output_dir, lambda: _work(mode, request, values, tool))

@@ -37,7 +37,8 @@ _ASK_VERSION = """
 import importlib.metadata as metadata, importlib.util, json
 spec = importlib.util.find_spec("Magpie")
 found = {"origin": spec.origin if spec else None, "distribution": None, "version": None, "direct_url": None}
-for name in metadata.packages_distributions().get("Magpie", []):
+# What looks through the metadata of all packages takes long, and finds nothing where there is no module.
+for name in metadata.packages_distributions().get("Magpie", []) if spec else []:
     distribution = metadata.distribution(name)
     found.update(distribution=name, version=distribution.version, direct_url=distribution.read_text("direct_url.json"))
     break
