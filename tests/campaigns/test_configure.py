@@ -47,6 +47,12 @@ def test_rms_norm():
 """
 
 
+@pytest.fixture(autouse=True)
+def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of a checkout are run by a pytest of their own; the plugins of this one would take a second each."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 def checkout(root: Path, *, passes: bool = True) -> Path:
     (root / "lib").mkdir(parents=True)
     (root / "tests").mkdir()
