@@ -113,6 +113,28 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False) -> None:
         file.write(data)
 
 
+def rewrite_bytes(path: Path, data: bytes) -> None:
+    """Write a person's file anew, atomically and durably: a link is followed, permissions stay.
+
+    Raises:
+        UserInputError: A directory has taken its place.
+        MachineError: It cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except OSError:
+        mode = None
+    if target.is_dir():
+        raise UserInputError("a directory is in the way of this file", path=path)
+    write_bytes(target, data, durable=True)
+    if mode is not None:
+        try:
+            target.chmod(mode)
+        except OSError as error:
+            raise MachineError(f"its permissions cannot be set: {error.strerror}", path=path) from error
+
+
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Write a whole UTF-8 file atomically, line ends as given."""
     write_bytes(path, utf8_bytes(text), durable=durable)

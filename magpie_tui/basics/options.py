@@ -181,6 +181,65 @@ def command_words(specs: Sequence[OptionSpec], values: Values, command: Sequence
     return (*command, *arguments, *options)
 
 
+def read_words(specs: Sequence[OptionSpec], words: Sequence[str]) -> dict[str, OptionValue]:
+    """Return the values that a command line gives: what ``command_words`` turned into words.
+
+    Args:
+        words: The words after the command. Options may stand in any order, as ``--name value``, ``--name=value``,
+            ``-n value`` or ``-nvalue``; one that takes several takes all words up to the next option.
+
+    Raises:
+        UserInputError: A word is no option of these, or an option lacks its value.
+    """
+    arguments = next((spec for spec in specs if not spec.flags), None)
+    by_flag = {flag: spec for spec in specs for flag in (*spec.flags, spec.negative_flag) if flag}
+    texts: dict[str, list[str]] = {}
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        if word == "--" or not word.startswith("-") or word == "-":
+            taken = waiting if word == "--" else [word]
+            if arguments is None and taken:
+                raise UserInputError(f"{taken[0]!r} is no option", key=taken[0])
+            if arguments is not None:
+                texts.setdefault(arguments.name, []).extend(taken)
+            waiting = [] if word == "--" else waiting
+            continue
+        flag, value = _flag_and_value(word, by_flag)
+        spec = by_flag.get(flag)
+        if spec is None:
+            guess = nearest(flag, by_flag)
+            raise UserInputError(
+                f"there is no option {flag}", key=flag, hint=f"did you mean {guess}?" if guess else None
+            )
+        if spec.kind == "flag":
+            texts[spec.name] = ["no" if flag == spec.negative_flag else "yes"]
+            continue
+        given = [] if value is None else [value]
+        while value is None and waiting and not (given and not spec.several):
+            if spec.several and waiting[0].startswith("-"):
+                break
+            given.append(waiting.pop(0))
+        if not given and not spec.several:
+            raise UserInputError(f"{flag} lacks its value", key=spec.name)
+        texts[spec.name] = [*texts.get(spec.name, ()), *given] if spec.several else given
+    return {spec.name: _read_value(spec, texts[spec.name]) for spec in specs if spec.name in texts}
+
+
+def _flag_and_value(word: str, by_flag: Mapping[str, OptionSpec]) -> tuple[str, str | None]:
+    """Part ``--name=value`` and ``-nvalue``."""
+    if word in by_flag:
+        return word, None
+    if word.startswith("--"):
+        flag, equals, value = word.partition("=")
+        return flag, value if equals else None
+    return (word[:2], word[2:]) if word[:2] in by_flag and len(word) > 2 else (word, None)
+
+
+def _read_value(spec: OptionSpec, texts: Sequence[str]) -> OptionValue:
+    return tuple(texts) if spec.several else parse_option(spec, texts[0])
+
+
 def _word(value: OptionValue) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 

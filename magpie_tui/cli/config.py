@@ -1,4 +1,4 @@
-"""``magpie-tui config new|check|show|review|twin|diff``."""
+"""``magpie-tui config new|check|add|show|review|twin|diff``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from magpie_tui.basics.errors import ExitCode, UserInputError
 from magpie_tui.basics.text import plural, printable
+from magpie_tui.cli import config_add
 from magpie_tui.cli.context import global_options
 from magpie_tui.cli.group import Command, group_app
 from magpie_tui.cli.output import (
@@ -152,6 +153,9 @@ def check_command(
     bad = [check for check in checks if check.errors or (strict and check.problems)]
     if bad:
         raise typer.Exit(ExitCode.USER_INPUT)
+
+
+app.command("add", cls=config_add.COMMAND)(config_add.add)
 
 
 @app.command("show", cls=Command)

@@ -37,14 +37,19 @@ class _Mark(Protocol):
 
 
 def load_document(path: Path) -> Document:
-    """Read ``path`` with all its YAML problems.
+    """Read ``path`` with all its YAML problems; errors as for ``read_config``."""
+    return parse_document(read_config(path), path)
+
+
+def read_config(path: Path) -> bytes:
+    """Return the bytes of a config; of a file that is too large for one, enough to see that.
 
     Raises:
         UserInputError: The file cannot be read at all (missing, a directory, no permission).
     """
     try:
         with open_regular(path) as file:
-            data = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise UserInputError(
             "there is no such config", path=path, hint="check the path; it is relative to where you are"
@@ -54,7 +59,6 @@ def load_document(path: Path) -> Document:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserInputError(f"cannot read this config: {reason}", path=path) from error
-    return parse_document(data, path)
 
 
 def parse_document(data: bytes, path: Path) -> Document:

@@ -44,6 +44,14 @@ _BASELINE = OptionSpec(
     default="0",
     metavar="N|ID",
 )
+_ONLY = OptionSpec(
+    "only",
+    ("--only",),
+    "texts",
+    "Compare only these kernels (and the baseline), by index or id; all by default.",
+    metavar="N|ID...",
+    advanced=True,
+)
 _FAIL_ON = OptionSpec(
     "fail_on", ("--fail-on",), "texts", f"Exit 1 on these outcomes: {', '.join(FAIL_ON_WORDS)}.", metavar="WORD..."
 )
@@ -188,6 +196,7 @@ COMPARE_OPTIONS: tuple[OptionSpec, ...] = (
     _QUICK,
     _FAIL_ON,
     _UPSTREAM_SCORE,
+    _ONLY,
     *_SHAPES_FROM,
     *_MEASURING,
     *_LATENCY,
@@ -330,14 +339,50 @@ def compare_request(values: Values) -> Request:
         raise UserInputError(
             f"a comparison needs at least two kernels, not {plural(len(config.kernels), 'kernel')}", path=config.path
         )
-    baseline = find_baseline(config, _text(values, "baseline") or "0")
+    baseline = find_kernel(config, _text(values, "baseline") or "0", "--baseline")
+    config, baseline = _selected(config, baseline, values)
     points_of_run(config.kernels, baseline)
     output_dir = Path(_text(values, "output_dir") or "./results")
     return Request(config, settings_of(values), output_dir, baseline, _fail_on(values), (*_notes(values), *notes))
 
 
-def find_baseline(config: KernelConfig, text: str) -> int:
-    """Return the index of the kernel that ``--baseline`` names by index or id.
+def _selected(config: KernelConfig, baseline: int, values: Values) -> tuple[KernelConfig, int]:
+    """Return the config with the baseline and the kernels of ``--only`` alone, and where the baseline is then.
+
+    Raises:
+        UserInputError: There is no such kernel, only the baseline is named, or a kernel's reference is left out.
+    """
+    given = values.get("only")
+    words = [str(word) for word in given if str(word)] if isinstance(given, (tuple, list)) else []
+    if not words:
+        return config, baseline
+    chosen = sorted({baseline, *(find_kernel(config, word, "--only") for word in words)})
+    if len(chosen) < 2:
+        raise UserInputError(
+            "--only names the baseline alone: there is nothing to compare it with",
+            key="--only",
+            hint="name at least one candidate",
+        )
+    kernels = [config.kernels[index] for index in chosen]
+    ids = {entry.id for entry in kernels}
+    for entry in kernels:
+        needed = None if entry.reference is None else entry.reference.entry_id
+        if needed is not None and needed not in ids:
+            raise UserInputError(
+                f"--only leaves out {printable(needed)}, the reference of {printable(entry.id)}",
+                key="--only",
+                hint=f"name {printable(needed)} too",
+            )
+    place = chosen.index(baseline)
+    shapes = next((entry.shapes for entry in config.kernels if entry.shapes), ())
+    if shapes and not any(entry.shapes for entry in kernels):
+        # Shapes are written once in a config and hold for all its kernels.
+        kernels[place] = replace(kernels[place], shapes=shapes)
+    return replace(config, kernels=tuple(kernels)), place
+
+
+def find_kernel(config: KernelConfig, text: str, option: str) -> int:
+    """Return the index of the kernel that ``option`` names by index or id.
 
     Raises:
         UserInputError: There is none, or several have that id.
@@ -348,14 +393,12 @@ def find_baseline(config: KernelConfig, text: str) -> int:
         return named[0]
     known = ", ".join(f"{index} = {printable(name)}" for index, name in enumerate(ids))
     if len(named) > 1:
-        raise UserInputError(
-            f"several kernels have the id {printable(text)}", key="--baseline", hint=f"by index: {known}"
-        )
+        raise UserInputError(f"several kernels have the id {printable(text)}", key=option, hint=f"by index: {known}")
     digits = text.lstrip("-")
     if digits.isdigit() and 0 <= int(text) < len(ids):
         return int(text)
     raise UserInputError(
-        f"--baseline {printable(text)}: there is no such kernel", key="--baseline", hint=f"choose from {known}"
+        f"{option} {printable(text)}: there is no such kernel", key=option, hint=f"choose from {known}"
     )
 
 

@@ -18,6 +18,7 @@ from magpie_tui.basics.options import (
     format_option,
     json_schema,
     parse_option,
+    read_words,
     summary,
 )
 
@@ -95,6 +96,39 @@ def test_command_line_leaves_defaults_out() -> None:
 
 def test_argument_with_a_dash_is_kept_apart() -> None:
     assert command_words(SPECS, {"kernels": ("-x.hip",), "quick": True}, ("c",)) == ("c", "--quick", "--", "-x.hip")
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("'a b.hip' --baseline 2 --categories x y --quick", {"kernels": ("a b.hip",), "baseline": 2}),
+        ("--categories x --quick --categories y --baseline=2 -- 'a b.hip'", {"kernels": ("a b.hip",), "baseline": 2}),
+        ("-eray --quick --no-gate --categories x y", {"environment": "ray", "gate": False}),
+        ("--categories x y --environment ray --quick --gate", {"environment": "ray", "gate": True}),
+    ],
+)
+def test_words_are_read_back(words: str, values: dict[str, OptionValue]) -> None:
+    read = read_words(SPECS, shlex.split(words))
+    assert read == {**values, "categories": ("x", "y"), "quick": True}
+    assert read_words(SPECS, command_words(SPECS, read, ())) == {
+        name: value for name, value in read.items() if value != BY_NAME[name].default
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--quik"], "no option --quik"),
+        (["--baseline"], "lacks its value"),
+        (["--baseline", "x"], "not a whole number"),
+        (["-x"], "no option -x"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(words: list[str], says: str) -> None:
+    with pytest.raises(UserInputError, match=says):
+        read_words(SPECS, words)
+    with pytest.raises(UserInputError, match="is no option"):
+        read_words([BY_NAME["quick"]], ["stray"])
 
 
 def test_unknown_option_is_refused() -> None:

@@ -212,3 +212,18 @@ def test_light_modules_only(kernel: Path) -> None:
     assert done.returncode == 0, done.stderr
     loaded = set(done.stderr.split("loaded:")[1].split())
     assert not loaded & {"numpy", "pandas", "pyarrow", "torch", "textual", "rich", "asyncio"}
+
+
+def test_add(kernel: Path) -> None:
+    place = kernel.parent
+    done = config("add", "k.yaml", "--id", "b", "--kind", "flag", "--value", "-O3", cwd=place)
+    assert done.returncode == 2 and "runs sh, whose line has to be changed by hand" in done.stderr
+    done = config("add", "k.yaml", "--id", "b", "--from", "a", "--change", "one loop", cwd=place)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0], lines[1]) == (0, "k.yaml:10  b: one loop", f"to be changed: {place / 'a_b.cpp'}")
+    assert "warning: compile_command does not name a.cpp" in done.stderr
+    again = config("add", "k.yaml", "--id", "b", cwd=place)
+    assert (again.returncode, again.stdout) == (2, "") and "there is a kernel b already" in again.stderr
+    more = config("add", "k.yaml", "--id", "c", "--kind", "environment", "--value", "N=2", "--json", cwd=place)
+    assert json_of(more, "config_add")["copy"] is None
+    assert config("check", "k.yaml", cwd=place).returncode == 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from magpie_tui.basics.errors import MachineError, UserInputError
-from magpie_tui.basics.files import write_bytes
+from magpie_tui.basics.files import rewrite_bytes
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.screens.configs_find import look_at
 
@@ -74,19 +72,7 @@ def save_text(path: Path, text: str, *, has_mark: bool = False) -> tuple[int, in
         MachineError: It cannot be written.
         UserInputError: A directory has taken its place.
     """
-    target = Path(os.path.realpath(path))
-    try:
-        mode = stat.S_IMODE(target.stat().st_mode)
-    except OSError:
-        mode = None
-    if target.is_dir():
-        raise UserInputError("a directory is in the way of this file", path=path)
-    write_bytes(target, (codecs.BOM_UTF8 if has_mark else b"") + text.encode("utf-8", "surrogateescape"), durable=True)
-    if mode is not None:
-        try:
-            target.chmod(mode)
-        except OSError as error:
-            raise MachineError(f"its permissions cannot be set: {error.strerror}", path=path) from error
+    rewrite_bytes(path, (codecs.BOM_UTF8 if has_mark else b"") + text.encode("utf-8", "surrogateescape"))
     file = look_at(path)
     if file is None:
         raise MachineError("the file is gone again", path=path)
