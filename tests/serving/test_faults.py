@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -20,6 +19,8 @@ from magpie_tui.serving import lifecycle, watch
 from magpie_tui.serving.benchmark import run_clean, run_profiled
 from magpie_tui.serving.live import LiveReader
 from magpie_tui.serving.model import Phase, RunOutcome, RunRequest
+from tests.cli.in_process import run_main
+from tests.forked import forked_main
 from tests.process_helpers import Family, wait_for
 from tests.serving.fake_engine import ROOT, make_environment, write_config
 
@@ -166,9 +167,7 @@ def test_a_port_that_serves_another_model(tmp_path: Path, environment: Path, fam
         wait_for(port_file.exists, "a stranger on the port")
         with pytest.raises(MachineError, match=f"process {stranger.pid} .* serves other-model"):
             clean(tmp_path, config)
-        command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", str(tmp_path)]
-        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-        refused = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+        refused = run_main("benchmark", "-b", config, "-o", tmp_path)
         assert refused.returncode == 3
         assert "serves other-model" in refused.stderr
         assert stranger.poll() is None
@@ -326,10 +325,8 @@ def test_interrupted_twice(
 ) -> None:
     """Ctrl-C twice in each phase: exit 130, a report that says so, the port free, nothing alive."""
     config = write_config(tmp_path, environment, arguments, **changes)
-    command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", "results"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    with forked_main(
+        "benchmark", "-b", config, "-o", "results", cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}
     ) as process:
         live = tmp_path / "results"
 
@@ -340,10 +337,11 @@ def test_interrupted_twice(
             return process.poll() is not None or (begun and bool(logs))
 
         wait_for(in_step, f"the phase {step}")
-        assert process.poll() is None, process.communicate()[0]
+        assert process.poll() is None, process.output()
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        process.wait()
+        output = process.output()
     assert process.returncode == 130, output
     for report in live.glob("benchmark_*/benchmark_report.json"):
         assert "interrupted" in json.loads(report.read_text())["errors"][0]
@@ -355,19 +353,17 @@ def test_interrupted_twice(
 def test_interrupted_twice_before_it_starts(tmp_path: Path, environment: Path, family: Family) -> None:
     """Ctrl-C twice while the review waits for a hub that does not answer: nothing was started, nothing is left."""
     config = write_config(tmp_path, environment, model="org/model")
-    command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", "results"]
     with socket.create_server(("127.0.0.1", 0)) as hub:
         hub.settimeout(60)
-        environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+        environ = {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
         environ["HF_ENDPOINT"] = f"http://127.0.0.1:{hub.getsockname()[1]}"
-        with subprocess.Popen(
-            command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
+        with forked_main("benchmark", "-b", config, "-o", "results", cwd=tmp_path, env=environ) as process:
             asked, _ = hub.accept()
             with asked:
                 process.send_signal(signal.SIGINT)
                 process.send_signal(signal.SIGINT)
-                output, _ = process.communicate(timeout=60)
+                process.wait()
+            output = process.output()
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert not list(tmp_path.glob("results/benchmark_*"))
