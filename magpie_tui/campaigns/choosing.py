@@ -23,7 +23,6 @@ from magpie_tui.sources.model import Repository
 from magpie_tui.sources.repositories import gather
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.each import Reading
-from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
 from magpie_tui.traces.roofline.rows import RooflineStage
 from magpie_tui.traces.stage_names import Stage
 
@@ -142,6 +141,9 @@ class _Staged:
 
 def _staged(trace: Path, request: ChoiceRequest, reading: Reading) -> _Staged:
     """Draw the roofline of a trace and take the stage with most device time."""
+    # Imported when there is a trace: campaigns are shown, reported and verified without it as well.
+    from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
+
     report = analyze_roofline(
         find_traces(trace), reading, RooflineRequest(request.arch, request.capture_folder, None, request.stages)
     )

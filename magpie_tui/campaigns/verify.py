@@ -22,7 +22,6 @@ from magpie_tui.campaigns.verify_record import record_checks
 from magpie_tui.campaigns.verify_serving import benchmark_checks, experiment_checks
 from magpie_tui.traces.discover import find_traces
 from magpie_tui.traces.each import Reading
-from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
 from magpie_tui.workspaces.browse import summarize
 
 _RUNS = ("pair_*_[ab]", "twin_[ab]")
@@ -124,6 +123,8 @@ def _decision_checks(campaign: Campaign) -> Iterator[Check]:
 
 def stage_share(trace: Path, stage: str, kernel: str) -> float | None:
     """Return a kernel's share of the device time of a stage, in percent; None when it does not run there."""
+    from magpie_tui.traces.operators.roofline_report import RooflineRequest, analyze_roofline
+
     report = analyze_roofline(find_traces(trace), Reading(use_cache=False), RooflineRequest(None, None, None, ()))
     rows = (item for found in report.roofline.stages if found.stage == stage for item in evidence_of(found, None))
     return next((item.share_of_stage_pct for item in rows if item.name == kernel), None)
