@@ -184,7 +184,8 @@ def calibrate(setup: Setup, replicates: int = 4) -> int:
         raise SystemExit(
             f"{kernels.most / kernels.rows:.0%} more work takes no more time ({ratio:.3f}): the noise is larger"
         )
-    more = min(kernels.most, max(1, round(kernels.most * kernels.target / (ratio - 1.0))))
+    wanted = kernels.most * kernels.target / (ratio - 1.0)
+    more = min(kernels.most, max(1, round(wanted / kernels.step)) * kernels.step)
     kernels.slow_down(more)
     print(
         f"{kernels.most / kernels.rows:.0%} more work takes {ratio - 1.0:.2%} more time; "

@@ -79,6 +79,7 @@ class NoiseKernels:
     Attributes:
         rows: Work of the baseline: rows on a CPU, elements on a GPU.
         most: Most work that the slow kernel can do on top; without calibration it does all of it.
+        step: More work comes in whole steps: an odd number of elements would be compiled, and run, in another way.
         target: Share of more time that the slow kernel is to take.
     """
 
@@ -88,6 +89,7 @@ class NoiseKernels:
     slow: Path
     rows: int
     most: int
+    step: int
     target: float
     template: str
 
@@ -97,11 +99,11 @@ class NoiseKernels:
 
 
 def write_kernels(directory: Path, *, on_gpu: bool) -> NoiseKernels:
-    """Write the kernels: 2 million numbers on a CPU, 120 MB moved on a GPU; to be slowed by 5 % and by 1 %."""
-    rows, most, target = (10_000_000, 1_000_000, 0.01) if on_gpu else (1000, 250, 0.05)
+    """Write the kernels: 2 million numbers on a CPU, 123 MB moved on a GPU; to be slowed by 5 % and by 1 %."""
+    rows, most, step, target = (10_240_000, 1_024_000, 1024, 0.01) if on_gpu else (1000, 250, 1, 0.05)
     template = _GPU if on_gpu else _CPU
     reference, same, copy, slow = (directory / f"{name}.py" for name in ("reference", "same", "copy", "slow"))
-    made = NoiseKernels(reference, same, copy, slow, rows, most, target, template)
+    made = NoiseKernels(reference, same, copy, slow, rows, most, step, target, template)
     for path in (made.same, made.copy):
         path.write_text(template.format(rows=rows, most=most, more=0))
     made.slow_down(most)

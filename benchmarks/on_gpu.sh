@@ -4,9 +4,9 @@
 #     benchmarks/on_gpu.sh                    all parts, about 30 minutes
 #     benchmarks/on_gpu.sh corpus memory      the named ones
 #
-#   corpus     cheating, broken and honest kernels through the gate (about 4 minutes)
+#   corpus     cheating, broken and honest kernels through the gate (about 2 minutes)
 #   memory     what takes the time when a kernel wants too much memory (1 to 3 minutes)
-#   raw        kernels without a main: gate, timing, ncu (about 4 minutes; 8 at most)
+#   raw        kernels without a main: gate, timing, ncu (about 3 minutes; 8 at most)
 #   agreement  device times against ncu, do_bench and graphs; ceilings (about 3 minutes)
 #   noise      records replicates and judges 1,000 comparisons drawn from them (about 9 minutes)
 #   live       8 comparisons from their first block on (about 9 minutes)
@@ -36,7 +36,7 @@ for name in "$@"; do
   case "$name" in
     corpus) part corpus 400 tests/adversarial/run_on_gpu.py --json "$OUT/corpus.json" ;;
     memory) part memory 180 -m benchmarks.gpu_out_of_memory ;;
-    raw) part raw 400 -m benchmarks.raw_kernels_gpu --limit 80 --keep "$OUT/raw" ;;
+    raw) part raw 500 -m benchmarks.raw_kernels_gpu --limit 120 --keep "$OUT/raw" ;;
     agreement) part agreement 190 -m benchmarks.kernel_agreement ;;
     noise)
       part noise 590 -m benchmarks.kernel_noise "${recorded[@]}" --record "$OUT/noise_gpu.jsonl.gz" --live 0 --minutes 9

@@ -84,7 +84,7 @@ def _entries(directory: Path) -> dict[str, str]:
         grid='["ceil_div(n, 256)"]',
         block="256",
         reference=f"{add / 'reference.py'}:Model",
-        shapes="[{n: 8388608}]",
+        shapes="[{n: 4194304}]",
     )
     return entries
 

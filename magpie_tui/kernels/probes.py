@@ -133,7 +133,9 @@ def addresses(context: GateContext, session: Session) -> GateCheck:
 
 LOOK_EVERY_S = 0.004
 LATE_WORK_NS = 5_000_000
-"""CPU time that new threads may use after a call has returned; pools wait actively for a millisecond or two."""
+"""CPU time that new threads may use after a call has returned."""
+LONGEST_POOL_WAIT_S = 0.02
+"""The threads of a pool wait actively for more work, about 5 ms each, before they rest."""
 
 
 def after_the_call(context: GateContext, session: Session, threads_before: set[int]) -> GateCheck:
@@ -143,6 +145,7 @@ def after_the_call(context: GateContext, session: Session, threads_before: set[i
     facts: dict[str, Fact] = {"threads_before": len(threads_before)}
     for attempt in range(context.settings.holds):
         told = context.ask(session, {"do": "hold", "inputs": str(context.inputs(0).path)}, "one call, then waiting")
+        _let_pools_rest(session.pid, threads_before)
         before = thread_times(session.pid)
         after = _watch_threads(session.pid, context.settings.hold_s, threads_before)
         released = context.ask(session, {"do": "release"}, "one call, then waiting")
@@ -171,6 +174,13 @@ def after_the_call(context: GateContext, session: Session, threads_before: set[i
     started = int(str(facts["threads_after"])) - len(threads_before)
     note = f", {plural(started, 'thread')} started" if started > 0 else ""
     return checks.check("G16", "pass", f"outputs stay as they are, nobody works on{note}", **facts)
+
+
+def _let_pools_rest(pid: int, known: set[int]) -> None:
+    """Wait until no thread that is not ``known`` wants to run, ``LONGEST_POOL_WAIT_S`` at most."""
+    started = time.monotonic()
+    while running_threads(pid) - known and time.monotonic() - started < LONGEST_POOL_WAIT_S:
+        time.sleep(LOOK_EVERY_S / 4)
 
 
 def _watch_threads(pid: int, duration_s: float, known: set[int]) -> dict[int, int]:
