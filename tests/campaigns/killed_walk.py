@@ -1,11 +1,12 @@
-"""Walks all nine steps of a campaign in processes of their own, and prints the report; a program, not a test.
+"""Walks all nine steps of two campaigns in processes of their own, and prints the reports; a program, not a test.
 
-Each step is done by a forked process. With ``--kill`` the first ones of each step are killed (SIGKILL): before the
-step's run, in the middle of it, after it and before its result is linked, and in the middle of writing the campaign.
+Each step is done by a forked process. In the second campaign the first ones of each step are killed (SIGKILL): before
+the step's run, in the middle of it, after it and before its result is linked, and while the campaign is written.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from magpie_tui.campaigns.model import Action, Campaign, StepView
 from magpie_tui.campaigns.report_writing import report_texts
 from magpie_tui.campaigns.state import view_campaign
 from magpie_tui.campaigns.steps import BY_KEY
-from tests.campaigns.test_campaigns import analyzed, benchmarked, compared
+from tests.campaigns.workspaces import analyzed, benchmarked, compared
 
 POINTS = ("before", "during", "after", "writing")
 TABLE = "name,kernel_time_ms_sum\naten::mm,2.5\naten::add,0.5\n"
@@ -103,8 +104,8 @@ def one_step(directory: Path, root: Path, point: str | None) -> None:
         advance(campaign, view, runner(root / "attempts", view, point))
 
 
-def main(root: Path, *, kill: bool) -> None:
-    """Walk to the end."""
+def walk(root: Path, *, kill: bool) -> dict[str, object]:
+    """Walk to the end; return how many processes were killed on the way, and the report."""
     (root / "attempts").mkdir(parents=True)
     files = {}
     for name in ("baseline", "analyze", "compare", "optimized", "a"):
@@ -124,10 +125,9 @@ def main(root: Path, *, kill: bool) -> None:
             same = next_step(load_campaign(directory))
             assert point is None or (same is not None and same.key == view.key), (view, point)
             assert point is not None or status == 0, (view, status)
-    print(f"killed {killed}", file=sys.stderr)
     assert {item.state.value for item in view_campaign(load_campaign(directory))} == {"done"}
-    print(report_texts(directory).md)
+    return {"killed": killed, "report": report_texts(directory).md}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), kill="--kill" in sys.argv)
+    print(json.dumps([walk(Path(root), kill=kill) for root, kill in zip(sys.argv[1:], (False, True), strict=True)]))

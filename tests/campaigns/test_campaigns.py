@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -20,44 +19,7 @@ from magpie_tui.campaigns.file import load_campaign
 from magpie_tui.campaigns.model import Action, Campaign, StepState
 from magpie_tui.campaigns.state import view_campaign
 from magpie_tui.campaigns.steps import BY_KEY, STEPS, dependents
-
-STATE = {
-    "compiling_state": "SUCCESS",
-    "correctness_state": "SUCCESS",
-    "correctness_result": {"success": True},
-    "performance_state": "SKIPPED",
-}
-
-
-def analyzed(directory: Path, name: str, *, correct: bool = True) -> Path:
-    workspace = directory / f"analyze_{name}_20261130_1015{len(name):02d}"
-    workspace.mkdir(parents=True)
-    word = "SUCCESS" if correct else "FAILED"
-    state = {
-        **STATE,
-        "correctness_state": word,
-        "correctness_result": {"success": correct},
-        "extra": {"kernel_id": name},
-    }
-    report = {"mode": "analyze", "timestamp": "20261130_101500", "results": [state]}
-    (workspace / "analyze_report.json").write_text(json.dumps(report))
-    return workspace
-
-
-def benchmarked(directory: Path, second: int) -> Path:
-    workspace = directory / f"benchmark_vllm_20261130_1015{second:02d}"
-    workspace.mkdir(parents=True)
-    report = {"success": True, "framework": "vllm", "model": "m", "throughput": {"output_throughput": 100.0}}
-    (workspace / "benchmark_report.json").write_text(json.dumps(report))
-    return workspace
-
-
-def compared(directory: Path) -> Path:
-    workspace = directory / "compare_20261130_101700"
-    workspace.mkdir(parents=True)
-    report = {"mode": "compare", "results": [STATE, STATE], "comparison": {"rankings": [], "winner": None}}
-    (workspace / "compare_report.json").write_text(json.dumps(report))
-    return workspace
+from tests.campaigns.workspaces import analyzed, benchmarked, compared
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from magpie_tui.campaigns.since import since_text
 from magpie_tui.campaigns.state import view_campaign
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.runs.model import RunState
-from tests.campaigns.test_campaigns import analyzed
+from tests.campaigns.workspaces import analyzed
 from tests.tui.support import make_run
 
 NOW = datetime(2026, 12, 2, 14, 0, tzinfo=timezone.utc)

@@ -15,7 +15,7 @@ from magpie_tui.campaigns.model import Campaign, Goal
 from magpie_tui.campaigns.steps import BY_KEY
 from magpie_tui.tui.app import MagpieApp
 from magpie_tui.tui.screens.campaign import CampaignScreen
-from tests.campaigns.test_campaigns import analyzed, benchmarked
+from tests.campaigns.workspaces import analyzed, benchmarked
 from tests.tui.support import World, wait_until
 
 LINKED = "2026-12-02T09:12:00Z"

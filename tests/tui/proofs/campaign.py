@@ -20,7 +20,7 @@ from magpie_tui.tui.screens.campaign import CampaignScreen
 from magpie_tui.tui.screens.campaign_runs import open_campaign
 from magpie_tui.tui.screens.home import HomeScreen
 from magpie_tui.workspaces.browse import summarize
-from tests.campaigns.test_campaigns import analyzed
+from tests.campaigns.workspaces import analyzed
 from tests.tui.campaign_world import campaign_screen, write_campaign
 from tests.tui.support import Stage, make_run, proves, screen_text, status
 
