@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +20,7 @@ from magpie_tui.serving.experiment_state import ExperimentPlan, read_state
 from magpie_tui.serving.lifecycle import RunningServer
 from magpie_tui.serving.model import Phase, Reporter, RunOutcome, RunRequest
 from magpie_tui.workspaces.benchmark import BenchmarkReport
+from tests.cli.in_process import run_main
 from tests.process_helpers import Family
 from tests.serving.fake_engine import ROOT, make_environment, write_config
 
@@ -260,24 +258,8 @@ def test_two_configs_by_the_command_line(tmp_path: Path, family: Family) -> None
     for name, step in (("base", 8), ("opt", 2)):
         (tmp_path / name).mkdir()
         write_config(tmp_path / name, environment, f"--tpot-ms {step}")
-    command = [
-        sys.executable,
-        "-m",
-        "magpie_tui",
-        "experiment",
-        "-a",
-        "base/benchmark.yaml",
-        "-b",
-        "opt/benchmark.yaml",
-    ]
-    done = subprocess.run(
-        [*command, "--pairs", "1", "-o", "results"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("experiment", "-a", "base/benchmark.yaml", "-b", "opt/benchmark.yaml", "--pairs", "1", "-o", "results")
+    done = run_main(*words, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Indicative only, no claim: output token throughput +")
     assert "pair 1 of 1 done" in done.stderr
@@ -291,14 +273,7 @@ def test_two_configs_by_the_command_line(tmp_path: Path, family: Family) -> None
         "verdict.json",
         "verdict.md",
     }
-    judged = subprocess.run(
-        [sys.executable, "-m", "magpie_tui", "verdict", str(directory), "--json", "--fail-on", "indicative"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    judged = run_main("verdict", directory, "--json", "--fail-on", "indicative", cwd=tmp_path)
     assert judged.returncode == 1, judged.stderr
     value = json.loads(judged.stdout)
     assert value["verdict"]["word"] == "indicative" and value["verdict"]["ratio"] > 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,8 @@ from magpie_tui.runs.store import list_runs
 from magpie_tui.serving.benchmark import run_clean, run_profiled
 from magpie_tui.serving.model import RunOutcome, RunRequest
 from magpie_tui.serving.preflight import review
+from tests.cli.in_process import run_main
+from tests.forked import forked_main
 from tests.process_helpers import Family, wait_for
 from tests.serving.fake_engine import ROOT, free_port, make_environment, write_config
 
@@ -52,9 +53,7 @@ def test_a_server_is_kept_used_again_and_ended_when_asked(tmp_path: Path, enviro
     """Started by one command, it outlives it; a run with equal settings uses it, one with others is refused."""
     port, results = free_port(), tmp_path / "results"
     config = kept_config(tmp_path, environment, port)
-    command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", str(results)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    first = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    first = run_main("benchmark", "-b", config, "-o", results, env={"PYTHONPATH": str(ROOT)})
     assert first.returncode == 0, first.stderr
     assert "the server stays for later runs: magpie-tui runs stop" in first.stderr
     state_file = tmp_path / "servers" / f"vllm_{port}.json"
@@ -136,13 +135,12 @@ def test_a_server_that_was_to_be_kept_ends_with_an_interruption_of_its_start(
     port, results = free_port(), tmp_path / "results"
     lifecycle = {"enabled": True, "pid_dir": str(tmp_path / "servers")}
     config = write_config(tmp_path, environment, "--never-ready", envs__PORT=port, server_lifecycle=lifecycle)
-    command = [sys.executable, "-m", "magpie_tui", "benchmark", "-b", str(config), "-o", str(results)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    environ = {"PYTHONPATH": str(ROOT)}
+    with forked_main("benchmark", "-b", config, "-o", results, cwd=tmp_path, env=environ) as process:
         wait_for(lambda: process.poll() is not None or read_ports((port,))[0].free is False, "a server that starts")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait() == 130, process.output()
     assert family.describe() == []
     assert read_ports((port,))[0].free
     assert not list((tmp_path / "servers").glob("*.json"))
