@@ -236,17 +236,31 @@ def test_a_pool_that_still_looks_for_work_is_no_fault_of_the_call(tmp_path: Path
             sum(range(1000))
 
     class Pooled(GateRequests):
-        """Has threads that are busy for a while when the inputs have been read."""
+        """Has a thread that is busy for a while when the inputs have been read, and copies results slowly."""
+
+        pool: threading.Thread
+        called = False
 
         def _read(self, path: str) -> list[Any]:
             found = super()._read(path)
-            threading.Thread(target=look_for_work, daemon=True).start()
+            self.pool = threading.Thread(target=look_for_work, daemon=True)
+            self.pool.start()
             return found
 
+        def _call(self, arguments: list[Any]) -> Any:
+            self.called = True
+            return super()._call(arguments)
+
+        def _synchronize(self) -> None:
+            if self.called:
+                self.pool.join()
+
     module = load_module(str(HERE / "kernels" / "honest_affine.py"), "held_with_a_pool")
-    server, model = Pooled(), module.Model()
-    server._kernel = LoadedKernel(module, model, model)
-    assert server._do_hold({"inputs": str(tmp_path / "inputs")})["others_ns"] < LATE_WORK_NS
+    model = module.Model()
+    for server in (GateRequests(), Pooled()):  # the first one pays for what every first call pays for
+        server._kernel = LoadedKernel(module, model, model)
+        told = server._do_hold({"inputs": str(tmp_path / "inputs")})
+    assert told["others_ns"] < LATE_WORK_NS
 
 
 def test_nan_in_the_reference_must_be_declared(judge_kernel: JudgeKernel) -> None:
