@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from tests.cli.in_process import run_main
+from tests.cli.kernel_helpers import skip_without_torch
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 
@@ -21,7 +22,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.torch
 def test_measured_rates_become_ceilings_of_the_device() -> None:
-    pytest.importorskip("torch")
+    skip_without_torch()
     done = run("--device", "cpu", "--seconds", "0.01", "--size-mb", "8", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
