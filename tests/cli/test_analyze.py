@@ -69,15 +69,18 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return done
 
 
-def state_named(done: Finished, name: str) -> Any:
-    """Return the state of one kernel of a run."""
-    return next(state for state in done.report("analyze")["results"] if state["extra"]["kernel_id"] == name)
+@pytest.fixture(scope="module")
+def states(ended: Finished) -> dict[str, Any]:
+    """The state of each kernel of ``ended``, by its id."""
+    return {state["extra"]["kernel_id"]: state for state in ended.report("analyze")["results"]}
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_testcases_have_states_of_their_own_and_hide_no_other(ended: Finished, name: str) -> None:
+def test_testcases_have_states_of_their_own_and_hide_no_other(
+    ended: Finished, states: dict[str, Any], name: str
+) -> None:
     _command, word, text = ENDS[name]
-    state = state_named(ended, name)
+    state = states[name]
     assert state["magpie_tui"]["state"] == word
     assert text in "".join(state["errors"][:1])
     failed = "SUCCESS" if word == "correct" else "SKIPPED" if word in ("invalid", "skipped") else "FAILED"
@@ -87,15 +90,15 @@ def test_testcases_have_states_of_their_own_and_hide_no_other(ended: Finished, n
     assert text in ended.stdout
 
 
-def test_a_compile_failure_is_no_correctness(ended: Finished) -> None:
-    state = state_named(ended, "unbuilt")
+def test_a_compile_failure_is_no_correctness(ended: Finished, states: dict[str, Any]) -> None:
+    state = states["unbuilt"]
     assert (state["compiling_state"], state["correctness_state"]) == ("FAILED", "SKIPPED")
     assert (state["compiling_result"]["success"], state["correctness_result"]) == (False, None)
     assert "error: no such thing" in ended.stdout
 
 
-def test_without_testcase_and_reference_nothing_is_proved(ended: Finished) -> None:
-    state = state_named(ended, "unproved")
+def test_without_testcase_and_reference_nothing_is_proved(ended: Finished, states: dict[str, Any]) -> None:
+    state = states["unproved"]
     assert (state["correctness_state"], state["magpie_tui"]["state"]) == ("SKIPPED", "skipped")
     assert "nothing establishes" in ended.stdout
 
