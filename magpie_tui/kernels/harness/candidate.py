@@ -20,6 +20,7 @@ from magpie_tui.kernels.harness.loading import (
     find_kernel,
     load_module,
     loaded_files,
+    modules_now,
     take_weights,
 )
 from magpie_tui.kernels.harness.raw_kernel import build, load_raw
@@ -95,6 +96,7 @@ class CandidateServer(GateRequests):
         if request.get("threads"):
             torch.set_num_threads(request["threads"])
         self._source = request["source"]
+        before = modules_now()
         self._device = "cpu" if (request.get("raw") or {}).get("type") == "cpp" else best_device()
         if self._device == "cpu":  # GPU drivers map far more than they use
             limit_memory(request.get("memory_bytes"))
@@ -118,7 +120,7 @@ class CandidateServer(GateRequests):
             "torch": torch.__version__,
             "python": sys.version.split()[0],
             "threads": torch.get_num_threads(),
-            "loaded": loaded_files(request["source"], self._kernel.module),
+            "loaded": loaded_files(request["source"], self._kernel.module, before),
             "caches": self._timer.facts() if self._timer else None,
         }
 

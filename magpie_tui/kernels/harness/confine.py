@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import stat
 import struct
 import sys
 import tempfile
@@ -76,7 +77,7 @@ class _Ruleset:
         except OSError:
             return
         try:
-            if not os.path.isdir(path) or os.path.islink(path):  # noqa: PTH112, PTH114 - start-up time in the child
+            if not stat.S_ISDIR(os.fstat(opened).st_mode):
                 rights &= _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
             rule = struct.pack("=Qi", rights & self.rights, opened)
             self.libc.syscall(_ADD_RULE, self.descriptor, _PATH_BENEATH, rule, 0)

@@ -23,6 +23,7 @@ class Expected:
         doubles: Their values when computed in float64; None where that does not work, with ``doubles_note`` saying why.
         exact: The values that count, under the rules of the kernel that is judged now; empty until they are settled.
         precision: Of these: ``float64``, or ``native`` with ``note`` saying why.
+        sizes: For each leaf the size that its bound follows; computed when it is first compared.
         factors: For each leaf how far the reference's own rounding widens a starting point.
         shared: Outputs of the reference that lie in the memory of its inputs or of each other, by place.
         floors: The smallest normal number counts as zero: kernels may flush what is below it.
@@ -40,7 +41,14 @@ class Expected:
         self.exact: list[Any] = []
         self.precision = "float64"
         self.note: str | None = None
+        self.sizes: dict[int, float] = {}
         self.factors: list[float] = []
+
+    def size(self, index: int) -> float:
+        """Return the size that the bound of a leaf follows."""
+        if index not in self.sizes:
+            self.sizes[index] = numbers.size_of(self.exact[index])
+        return self.sizes[index]
 
 
 def _same_bytes(first: Any, second: Any) -> bool:
@@ -235,10 +243,13 @@ class JudgeServer:
         native = [numbers.exact_values(tensor) for _name, tensor in expected.native]
         factors = [1.0] * len(native)
         note = expected.doubles_note
+        expected.sizes = {}
         if expected.doubles is not None:
             note = self._why_not_double(expected, native, expected.doubles, factors)
         expected.note = note
         expected.precision = "float64" if note is None else "native"
+        if note is not None:
+            expected.sizes = {}
         expected.exact = native if expected.doubles is None or note is not None else expected.doubles
         expected.factors = factors if note is None else [1.0] * len(native)
 
@@ -256,7 +267,8 @@ class JudgeServer:
                 continue
             if tolerance.origin != "dtype":
                 continue
-            worst = numbers.deviation(own, exact, tolerance)["worst"]
+            expected.sizes[index] = numbers.size_of(exact)
+            worst = numbers.deviation(own, exact, tolerance, expected.sizes[index])["worst"]
             same = numbers.nonfinite_mismatch(own, exact)["count"] == 0
             if not same or worst is None or 2 * worst > numbers.widest_factor(tolerance):
                 return "the reference's own precision is too far from its float64 result"
@@ -347,7 +359,7 @@ class JudgeServer:
             tolerance = self._tolerance(expected, index)
             output = numbers.exact_values(_as_tensor(leaf, self.reference.device))
             exact = expected.exact[index]
-            found = numbers.deviation(output, exact, tolerance)
+            found = numbers.deviation(output, exact, tolerance, expected.size(index))
             answer["outputs"].append(
                 {
                     "name": name,
