@@ -43,14 +43,20 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 
 # Fixtures that cost seconds and are shared by the tests of a module: these stay on one worker (`--dist loadgroup`).
-COSTLY = {"judged", "ended", "runs", "corpus"}
+COSTLY = {"judged", "ended", "runs"}
+# Imports PyTorch once for all modules that share it.
+HARNESS = "harness"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share what is costly to make."""
     for item in items:
-        for name in COSTLY.intersection(getattr(item, "fixturenames", ())):
+        names = set(getattr(item, "fixturenames", ()))
+        if HARNESS in names:
+            item.add_marker(pytest.mark.xdist_group(HARNESS))
+            continue
+        for name in COSTLY & names:
             item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
 
 
