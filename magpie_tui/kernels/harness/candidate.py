@@ -21,6 +21,7 @@ from magpie_tui.kernels.harness.loading import (
     load_module,
     loaded_files,
     modules_now,
+    seed_generators,
     take_weights,
 )
 from magpie_tui.kernels.harness.raw_kernel import build, load_raw
@@ -131,14 +132,13 @@ class CandidateServer(GateRequests):
 
     def _do_own_inputs(self, request: dict[str, Any]) -> dict[str, Any]:
         """Write inputs made by the kernel's own file (used when the reference's file makes none)."""
-        import torch
 
         if self._kernel is None:
             raise RuntimeError("no kernel is loaded")
         make, shape = getattr(self._kernel.module, request["get_inputs"], None), request.get("shape")
         if not callable(make) and not (shape or {}).get("tensors"):
             raise AttributeError(f"the file has no function {request['get_inputs']!r}")
-        torch.manual_seed(request["seed"])
+        seed_generators(request["seed"])
         return {"bytes": write_value(request["path"], make_inputs(make, shape))}
 
     def _do_sets(self, request: dict[str, Any]) -> dict[str, Any]:

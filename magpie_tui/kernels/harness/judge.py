@@ -9,7 +9,7 @@ from magpie_tui.kernels.harness import frames, numbers, structured, variants
 from magpie_tui.kernels.harness.aliasing import shared
 from magpie_tui.kernels.harness.carry import Carried, read_value, write_value
 from magpie_tui.kernels.harness.limits import describe_error, limit_memory
-from magpie_tui.kernels.harness.loading import as_arguments, best_device, to_device
+from magpie_tui.kernels.harness.loading import as_arguments, best_device, seed_generators, to_device
 from magpie_tui.kernels.harness.references import ComputedReference, SavedReference, copied, leaves
 
 
@@ -313,7 +313,7 @@ class JudgeServer:
         expected = self._expected(request["key"])
         before = [tensor for _name, tensor in expected.native]
         ignored, tried = [], []
-        torch.manual_seed(expected.seed ^ 0x5EED)
+        seed_generators(expected.seed ^ 0x5EED)
         flat = [(name, leaf) for name, leaf in leaves(expected.arguments) if isinstance(leaf, torch.Tensor)]
         for name, leaf in flat:
             changed = structured.perturbed(leaf)

@@ -8,7 +8,14 @@ import time
 from typing import Any
 
 from magpie_tui.kernels.harness.carry import write_value
-from magpie_tui.kernels.harness.loading import as_arguments, best_device, find_kernel, load_module, to_device
+from magpie_tui.kernels.harness.loading import (
+    as_arguments,
+    best_device,
+    find_kernel,
+    load_module,
+    seed_generators,
+    to_device,
+)
 from magpie_tui.kernels.harness.shaped import make_inputs
 
 
@@ -88,11 +95,10 @@ class ComputedReference:
 
     def make_inputs(self, seed: int, shape: dict[str, Any] | None = None) -> list[Any]:
         """Return new inputs, at a point of the shape grid if given, on the CPU or wherever the file makes them."""
-        import torch
 
         if not self.makes_inputs and not (shape or {}).get("tensors"):
             raise NoInputsError(f"the file has no function {self.request['get_inputs']!r}")
-        torch.manual_seed(seed)
+        seed_generators(seed)
         return make_inputs(getattr(self.module, self.request["get_inputs"], None), shape)
 
     def carry_out(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +107,7 @@ class ComputedReference:
 
         make = getattr(self.module, self.request["get_init_inputs"], None)
         if callable(make):
-            torch.manual_seed(self.request["seed"])
+            seed_generators(self.request["seed"])
             write_value(request["init_path"], as_arguments(make()))
         model = self.kernel.model
         state = model.state_dict() if isinstance(model, torch.nn.Module) else {}
@@ -113,7 +119,7 @@ class ComputedReference:
         import torch
 
         given = copied(to_device(arguments, self.device))
-        torch.manual_seed(seed)
+        seed_generators(seed)
         with torch.no_grad():
             return self.kernel.call(*given), given
 
@@ -124,7 +130,7 @@ class ComputedReference:
         given = copied(to_device(arguments, self.device))
         on_gpu = self.device == "cuda"
         clock = time.perf_counter_ns if on_gpu else time.process_time_ns
-        torch.manual_seed(seed)
+        seed_generators(seed)
         with torch.no_grad():
             if on_gpu:
                 torch.cuda.synchronize()
@@ -146,7 +152,7 @@ class ComputedReference:
             is_module = isinstance(self.kernel.model, torch.nn.Module)
             self._double = _in_double(self.kernel.model) if is_module else self.kernel.call
         given = doubled(copied(to_device(arguments, self.device)))
-        torch.manual_seed(seed)
+        seed_generators(seed)
         with torch.no_grad():
             return self._double(*given), given
 
