@@ -110,8 +110,10 @@ def _benchmark(config: BenchmarkConfig, framework: FrameworkConfig, options: Ove
 def _kernels(config: KernelConfig, framework: FrameworkConfig, options: Overrides) -> dict[str, Setting]:
     given = {setting.key: setting for setting in config.settings}
     settings: dict[str, Setting] = {}
+    by_entry = _by_entry(given)
     for index, _kernel in enumerate(config.kernels):
-        settings.update(_entry(f"kernels[{index}].", given))
+        prefix = f"kernels[{index}]."
+        settings.update(_entry(prefix, by_entry.get(prefix, {})))
     settings.update(_section("performance", PERFORMANCE_FIELDS, given, framework))
     _metrix(given, settings)
     settings.update(_section("correctness", CORRECTNESS_FIELDS, given, framework))
@@ -127,7 +129,18 @@ def _kernels(config: KernelConfig, framework: FrameworkConfig, options: Override
     return settings
 
 
+def _by_entry(given: Mapping[str, Setting]) -> dict[str, dict[str, Setting]]:
+    """Part the settings of kernels by their prefix, ``kernels[0].``: to look for those of each among all takes long."""
+    parts: dict[str, dict[str, Setting]] = {}
+    for key, setting in given.items():
+        if key.startswith("kernels["):
+            head, dot, _rest = key.partition("].")
+            parts.setdefault(f"{head}{dot}", {})[key] = setting
+    return parts
+
+
 def _entry(prefix: str, given: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return what holds for one kernel; ``given`` is what its entry says."""
     settings: dict[str, Setting] = {}
     for key, item in leaves(ENTRY_FIELDS, prefix):
         if item.hidden:
