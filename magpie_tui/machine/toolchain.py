@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import platform
 import re
@@ -125,6 +123,10 @@ def parse_version(name: str, text: str) -> str | None:
 
 def find_package(name: str) -> PythonPackage:
     """Whether a module can be imported in this interpreter, and the version of its distribution; never imports it."""
+    # Brings the parser of mails with it, and every command that judges a kernel imports this module.
+    import importlib.metadata
+    import importlib.util
+
     try:
         importable = importlib.util.find_spec(name) is not None
     except (ImportError, ValueError) as error:
