@@ -25,11 +25,11 @@ from tests.process_helpers import Family, wait_for
 
 # The real program with one more command, "work", whose work is a Python file.
 PROGRAM = """
-import sys
-from magpie_tui.cli import main
+from magpie_tui.cli.entry import run
+from magpie_tui.cli.main import COMMANDS
 from magpie_tui.cli.group import LazyCommand
-main.COMMANDS['work'] = LazyCommand('work_command', 'Run a file.', 'Tests')
-sys.exit(main.main())
+COMMANDS['work'] = LazyCommand('work_command', 'Run a file.', 'Tests')
+run()
 """
 
 COMMAND = """
