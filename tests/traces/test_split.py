@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from magpie_tui.basics.errors import UserInputError
+from magpie_tui.traces.columns import TraceColumns
 from magpie_tui.traces.reader import read_columns
 from magpie_tui.traces.split import SplitOptions, SplitPlan, base_name, plan_split
 from magpie_tui.traces.split_files import CSV_COLUMNS, SplitResult, write_split
@@ -28,14 +31,20 @@ REFERENCES = {
 EXAMPLE = PROJECT_ROOT / "examples/traces/h200_graph_rank-0.pt.trace.json.gz"
 
 
+@functools.lru_cache(maxsize=2)
+def columns_of(path: Path) -> TraceColumns:
+    """Several tests split the same trace: it is read once."""
+    return read_columns(path)
+
+
 def split(path: Path, output_dir: Path, options: SplitOptions, **more: Any) -> tuple[SplitPlan, SplitResult]:
-    columns = read_columns(path)
+    columns = columns_of(path)
     plan = plan_split(columns, options)
     return plan, write_split(columns, plan, output_dir, **more)
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    found: list[dict[str, Any]] = msgspec.json.decode(gzip.decompress(path.read_bytes()))["traceEvents"]
     return found
 
 
@@ -53,8 +62,8 @@ def assert_same_details(found: Path, expected: Path, root: Path) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("trace", "load"), [("split_vllm_detailed", 32), ("split_sglang_native", 16)])
 @pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize(("trace", "load"), [("split_vllm_detailed", 32), ("split_sglang_native", 16)])
 def test_equals_upstreams_split(reference_data: Path, tmp_path: Path, trace: str, load: int, reference: str) -> None:
     folder = reference_data / "traces" / trace
     _plan, result = split(folder / "trace.json.gz", tmp_path, REFERENCES[reference](load))
