@@ -8,7 +8,7 @@ import torch
 
 def work_ahead():
     started = time.thread_time()
-    while time.thread_time() - started < 0.04:
+    while time.thread_time() - started < 0.15:
         sum(range(1000))
 
 
