@@ -122,7 +122,7 @@ def how_again(detail: WorkspaceDetail, run: Run | None = None) -> Again:
     given = values.get("kernel_config")
     if given is not None:
         again = replace(again, config=directory / str(given), sha256=_sha256(record))
-    _require(again)
+    require(again)
     return again
 
 
@@ -156,7 +156,12 @@ def _sha256(record: Mapping[str, object]) -> str | None:
     return as_text(files[0].get("sha256")) if files else None
 
 
-def _require(again: Again) -> None:
+def require(again: Again) -> None:
+    """Look whether what was given is still there.
+
+    Raises:
+        UserInputError: The directory, the config or a source is gone.
+    """
     if not is_directory(again.directory):
         raise UserInputError("the directory it was started in is gone", path=again.directory)
     if again.config is not None:
@@ -175,7 +180,7 @@ def check_again(again: Again) -> KernelConfig | None:
     Raises:
         UserInputError: Something it needs is gone, or the config has errors by now.
     """
-    _require(again)
+    require(again)
     if again.config is None:
         return None
     check = check_file(again.config, mode=again.mode, kind="kernel", caller_directory=again.directory)

@@ -15,6 +15,8 @@ from magpie_tui.basics.errors import MachineError
 if TYPE_CHECKING:
     from textual.app import App
 
+    from magpie_tui.tui.app import MagpieApp
+
 FALLBACKS = ("nano", "vim", "vi")
 
 
@@ -58,3 +60,23 @@ def with_editor(app: App[None], path: Path, *, line: int | None = None) -> int:
         except OSError as error:
             raise MachineError(f"{words[0]} cannot be started: {error.strerror or error}") from error
     return done.returncode
+
+
+def edit_file(app: MagpieApp, path: Path, *, line: int | None = None, instead: str = "") -> int | None:
+    """Open ``path`` in the editor as ``with_editor`` does, and show on the screen why that is not possible.
+
+    Args:
+        instead: What can be done in a terminal that no editor can have: ``: E edits here``.
+
+    Returns:
+        The editor's exit status; None when there was no editing.
+    """
+    from textual.app import SuspendNotSupported
+
+    try:
+        return with_editor(app, path, line=line)
+    except MachineError as error:
+        app.show_error(f"edit {path.name}", error)
+    except SuspendNotSupported:
+        app.say(f"this terminal cannot be handed to an editor{instead}")
+    return None

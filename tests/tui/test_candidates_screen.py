@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from magpie_tui.runs.model import RunState
 from magpie_tui.tui.screens.candidates import CandidatesScreen
 from magpie_tui.tui.screens.candidates_panes import PaneInputs, pane_lines
-from magpie_tui.tui.screens.candidates_reading import newest_comparison, unfinished_note
+from magpie_tui.tui.screens.candidates_reading import newest_comparison, read_candidates, unfinished_note
 from magpie_tui.tui.screens.candidates_table import candidate_source, ratio_axis, time_unit
 from magpie_tui.tui.screens.candidates_why import why_lines
 from magpie_tui.tui.widgets.table_layout import measure_columns, place_columns
@@ -18,6 +21,7 @@ from magpie_tui.workspaces.candidates import Candidates, candidates_of
 from magpie_tui.workspaces.detail import show_workspace
 from magpie_tui.workspaces.reports import CompareReport
 from magpie_tui.workspaces.samples import Samples, read_samples
+from tests.tui.proofs.candidates import startable
 from tests.tui.results_world import (
     ANALYZE,
     COMPARE,
@@ -28,7 +32,7 @@ from tests.tui.results_world import (
     write_compare,
     write_results,
 )
-from tests.tui.support import World, screen_text, wait_ready, wait_until
+from tests.tui.support import World, make_run, screen_text, wait_ready, wait_until
 from tests.workspaces.samples import compile_failed_state, upstream_compare, upstream_state
 
 NAMES = ("shapes", "gate", "samples", "intervals", "counters", "diff", "asm", "build")
@@ -274,3 +278,61 @@ def test_registers_are_in_the_table_and_explained(results: Path) -> None:
     guard = [str(line) for line in pane_lines("shapes", _inputs(results / COMPARE, "A"))]
     assert any("guard" in line and "14.9" in line for line in guard)
     assert any(line.startswith("GB/s over bytes a call") for line in guard)
+
+
+# What can be done, and why not
+
+
+async def test_what_cannot_be_started_or_added_says_why(results: Path, world: World) -> None:
+    app = world.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await _open(pilot)
+        await wait_until(pilot, lambda: screen.table.source.row_count == 5, "the table")
+        assert screen.disabled_reason("run_again") == screen.disabled_reason("add_candidate")
+        assert str(screen.disabled_reason("run_again")).startswith("nothing here says how it was started")
+        footer = screen_text(pilot).splitlines()[-1]
+        assert footer.endswith("? help") and all(f"({key})" in footer for key in ("A add", "R again", "C confirm"))
+
+        config = startable(results)
+        await pilot.press("r")
+        await wait_until(pilot, lambda: screen.disabled_reason("run_again") is None, "the record")
+        footer = "enter open  ] pane  d diff  o open  A add  R again  C confirm  E edit  ? help"
+        await wait_until(pilot, lambda: footer in screen_text(pilot), "the keys")
+        run = make_run("20261202_140211_aaaa", RunState.running, "compare")
+        for words in (("magpie-tui", "compare"), ("magpie-tui", *screen.reading.again.words)):  # type: ignore[union-attr]
+            place = results / COMPARE if len(words) == 2 else None
+            world.runs[:] = [dataclasses.replace(run, command=words, workspace=place)]
+            app.background.read_runs()
+            await wait_until(pilot, lambda words=words: app.live_runs[0].command == words, "the run")  # type: ignore[misc]
+            assert str(screen.disabled_reason("run_again")).startswith("it runs already: 20261202_140211_aaaa")
+        world.runs.clear()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "access", lambda *_: False)
+            assert "directory may not be written" in str(screen.disabled_reason("add_candidate"))
+        config.unlink()
+        for act in ("run_again", "confirm_leader", "add_candidate"):
+            assert str(screen.disabled_reason(act)) == f"its config is gone: {config}"
+        app.open_in_place("candidates", str(results / ANALYZE))
+        await wait_until(pilot, lambda: "1 of 2 kernels" in screen_text(pilot), "the analysis")
+        assert "nothing here says" in str(screen.disabled_reason("confirm_leader"))
+
+
+def test_a_tuning_file_of_its_own_is_what_is_edited(results: Path) -> None:
+    workspace, sources = results / COMPARE, results / "sources"
+    entries = [
+        {
+            "kernel_id": "base",
+            "source_file_path": [str(sources / "base.hip")],
+            "magpie_tui": {"config_files": ["a.txt"]},
+        },
+        {"kernel_id": "A", "source_file_path": [str(sources / "base.hip")], "magpie_tui": {"config_files": ["b.txt"]}},
+        {"kernel_id": "B", "source_file_path": [str(sources / "A.hip")], "magpie_tui": {"config_files": ["b.txt"]}},
+    ]
+    (workspace / "config.yaml").write_text(json.dumps({"kernels": entries}), encoding="utf-8")
+    (workspace / "record.json").write_text(json.dumps({"working_directory": str(sources)}), encoding="utf-8")
+    (sources / "b.txt").write_text("tile 8\n", encoding="utf-8")
+    reading = read_candidates(workspace)
+    assert reading.file_to_edit("A") == sources / "b.txt" and reading.others_with(sources / "b.txt", "A") == ["B"]
+    assert reading.file_to_edit("B") == sources / "A.hip" and reading.others_with(sources / "A.hip", "B") == []
+    assert sorted(reading.others_with(sources / "base.hip", "base")) == ["A"]

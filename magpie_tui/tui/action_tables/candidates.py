@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from magpie_tui.tui.actions import Action
+from magpie_tui.tui.actions import Action, Effect
 
 
-def _action(name: str, method: str, keys: tuple[str, ...], title: str, description: str, *, label: str = "") -> Action:
-    return Action(f"candidates.{name}", "CandidatesScreen", method, keys, title, description, "candidates", label=label)
+def _action(
+    name: str,
+    method: str,
+    keys: tuple[str, ...],
+    title: str,
+    description: str,
+    *,
+    label: str = "",
+    effect: Effect = "looks",
+) -> Action:
+    target = "CandidatesScreen"
+    return Action(f"candidates.{name}", target, method, keys, title, description, "candidates", label, effect)
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -34,20 +44,56 @@ ACTIONS: tuple[Action, ...] = (
         label="diff",
     ),
     _action(
-        "explain",
-        "explain",
-        ("i",),
-        "explain the number",
-        "Say how the number under the cursor came about, or why there is none.",
-        label="why",
-    ),
-    _action(
         "choose",
         "choose_workspace",
         ("o",),
         "open another comparison",
         "Choose the comparison or analysis to look at.",
         label="open",
+    ),
+    _action(
+        "add",
+        "add_candidate",
+        ("A",),
+        "add a candidate",
+        "Copy the source of the kernel under the cursor, or add a flag, a variable or a tuning file, as a candidate.",
+        label="add",
+        effect="writes",
+    ),
+    _action(
+        "run_again",
+        "run_again",
+        ("R",),
+        "run it again",
+        "Start the same comparison or analysis again, as the workspace says it was started; asks first.",
+        label="again",
+        effect="starts",
+    ),
+    _action(
+        "confirm",
+        "confirm_leader",
+        ("C",),
+        "confirm the leader",
+        "Compare the leader, or what is marked, with the baseline alone and on fresh seeds; asks first.",
+        label="confirm",
+        effect="starts",
+    ),
+    _action(
+        "edit",
+        "edit_candidate",
+        ("E",),
+        "edit the source",
+        "Open the source (or the tuning file) of the candidate under the cursor in $VISUAL or $EDITOR.",
+        label="edit",
+        effect="writes",
+    ),
+    _action(
+        "explain",
+        "explain",
+        ("i",),
+        "explain the number",
+        "Say how the number under the cursor came about, or why there is none.",
+        label="why",
     ),
     _action(
         "open_report",

@@ -106,6 +106,17 @@ ACTIONS: tuple[Action, ...] = (
         in_palette=False,
     ),
     Action(
+        "dialog.copy_command",
+        "CommandDialog",
+        "copy_command",
+        ("y",),
+        "copy the command line",
+        "Copy the command line that is about to be started.",
+        "dialog",
+        label="copy command",
+        in_palette=False,
+    ),
+    Action(
         "form.copy_command",
         "FormDialog",
         "copy_command",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.content import Content
 from textual.widgets import Static
 
+from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.options import OptionSpec, Values, summary
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.actions import bindings_for
@@ -28,6 +29,7 @@ class FormDialog(Dialog["tuple[str, ...]"]):
         command: The words before them.
         values: Values that differ from the defaults.
         note: What happens, and how long it takes as far as that is known.
+        check: Raises UserInputError for values that no field alone tells to be wrong.
     """
 
     WIDE = True
@@ -48,10 +50,12 @@ class FormDialog(Dialog["tuple[str, ...]"]):
         values: Values | None = None,
         *,
         note: str = "",
+        check: Callable[[Values], object] | None = None,
     ) -> None:
         super().__init__(title)
         self._form = OptionForm(specs, command, values)
         self._note = printable(note)
+        self._check = check
 
     def compose_content(self) -> ComposeResult:
         """The form, the command line, what is wrong."""
@@ -66,8 +70,16 @@ class FormDialog(Dialog["tuple[str, ...]"]):
         self._show(*self._state())
 
     def _state(self) -> tuple[str, dict[str, str]]:
-        _values, problems = self._form.read()
-        return self._form.command_line, problems
+        return self._form.command_line, self._problems()
+
+    def _problems(self) -> dict[str, str]:
+        values, problems = self._form.read()
+        if not problems and self._check is not None:
+            try:
+                self._check(values)
+            except UserInputError as error:
+                return {error.key or "": error.message}
+        return problems
 
     def _show(self, command_line: str, problems: dict[str, str]) -> None:
         self.query_one(CommandPreview).show(command_line)
@@ -76,7 +88,7 @@ class FormDialog(Dialog["tuple[str, ...]"]):
 
     @on(OptionForm.Changed)
     def _edited(self, event: OptionForm.Changed) -> None:
-        self._show(event.command_line, event.problems)
+        self._show(event.command_line, self._problems())
 
     def disabled_reason(self, action: str) -> str | None:
         """Nothing runs while a field is wrong."""

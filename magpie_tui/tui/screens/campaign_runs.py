@@ -63,12 +63,20 @@ def _label(campaign: Campaign, view: StepView) -> str | None:
     return next((label for label, path in campaign.candidates.items() if str(path) in command), None)
 
 
-def start_run(app: MagpieApp, request: LaunchRequest, what: str) -> None:
-    """Start a run in a thread and say so; the screen stays where it is."""
+def start_run(app: MagpieApp, request: LaunchRequest, what: str, *, lead_there: bool = False) -> None:
+    """Start a run in a thread and say so.
+
+    Args:
+        lead_there: Open the run in its place; else the screen stays where it is.
+    """
 
     def started(run: Run) -> None:
         app.background.read_runs()
-        app.say(f"started: {run.id}; 2  Runs  shows it")
+        if lead_there:
+            app.open_in_place("runs", run.id)
+            app.say(f"started: {run.id}")
+        else:
+            app.say(f"started: {run.id}; 2  Runs  shows it")
 
     def work() -> None:
         try:

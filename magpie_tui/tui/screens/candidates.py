@@ -19,7 +19,7 @@ from magpie_tui.basics.text import printable
 from magpie_tui.basics.units import format_bytes
 from magpie_tui.tui.actions import bindings_for
 from magpie_tui.tui.results import Results
-from magpie_tui.tui.screens.base import PlaceScreen
+from magpie_tui.tui.screens.candidates_acts import ACTS, CandidatesActs
 from magpie_tui.tui.screens.candidates_panes import Line, PaneInputs, pane_lines
 from magpie_tui.tui.screens.candidates_reading import (
     CandidatesReading,
@@ -61,7 +61,7 @@ Wanted = tuple[str, str, str, int]
 """What a pane is asked for: workspace, pane, kernel, cells."""
 
 
-class CandidatesScreen(PlaceScreen):
+class CandidatesScreen(CandidatesActs):
     """The table of a comparison, and below it the candidate under the cursor."""
 
     PLACE = "candidates"
@@ -75,7 +75,10 @@ class CandidatesScreen(PlaceScreen):
         "that fit.\n\n"
         "While a comparison runs, its samples and intervals are shown as they come, and no verdict before the end.\n\n"
         "[ and ] go through the panes of the candidate under the cursor, d shows what it changes, i says how the "
-        "number under the cursor came about or why there is none, o opens another comparison."
+        "number under the cursor came about or why there is none, o opens another comparison.\n\n"
+        "A adds a candidate to the config: a copy of a source to edit, a flag, a variable or a tuning file. E edits "
+        "the candidate under the cursor. R starts the same comparison again. C compares the leader, or what space "
+        "marked, with the baseline alone and on fresh seeds. R and C show their command first; y copies it."
     )
 
     class CandidatesRead(Message):
@@ -136,6 +139,7 @@ class CandidatesScreen(PlaceScreen):
         """Follow the results."""
         results = self.magpie.results
         results.changed.subscribe(self, self._results_changed)
+        self.magpie.runs_changed.subscribe(self, lambda _runs: self.refresh_bindings())
         self.panes.display = False
         self._set_height(0)
         self.table.show_loading("looking for comparisons")
@@ -161,6 +165,11 @@ class CandidatesScreen(PlaceScreen):
     def equivalent_command(self) -> Sequence[str] | None:
         """What prints the comparison."""
         return None if self._path is None else ("workspaces", "show", str(self._path))
+
+    @property
+    def reading(self) -> CandidatesReading | None:
+        """What was read of the workspace that is shown."""
+        return self._reading
 
     # Which comparison
 
@@ -389,6 +398,8 @@ class CandidatesScreen(PlaceScreen):
             if self.panes.current != "logs":
                 return "that goes through the logs: [ ] go to their pane"
             return None if len(self._logs) > 1 else "there is no other log"
+        if action in ACTS:
+            return self.act_impossible(action)
         return None if self.current() is not None else "there is no candidate"
 
     @on(VirtualTable.RowOpened)

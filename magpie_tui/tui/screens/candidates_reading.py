@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from magpie_tui.basics.errors import UserInputError
+from magpie_tui.basics.files import is_regular_file
 from magpie_tui.basics.text import printable
 from magpie_tui.tui.results import Results
 from magpie_tui.tui.screens.workspace_report_files import WorkspaceFile, list_files
@@ -13,8 +16,13 @@ from magpie_tui.workspaces.benchmark import BenchmarkReport
 from magpie_tui.workspaces.browse import WorkspaceSummary
 from magpie_tui.workspaces.candidates import Candidates, candidates_of
 from magpie_tui.workspaces.detail import WorkspaceDetail
+from magpie_tui.workspaces.entry_difference import entries_of
 from magpie_tui.workspaces.samples import Samples, read_samples
-from magpie_tui.workspaces.values import as_list
+from magpie_tui.workspaces.values import as_list, as_text, as_texts
+
+if TYPE_CHECKING:
+    from magpie_tui.kernels.again import Again
+    from magpie_tui.runs.model import Run
 
 MOST_CHOICES = 500
 
@@ -29,6 +37,8 @@ class CandidatesReading:
         samples: Its timed windows.
         files: Its files, for the logs.
         failure: Why there are no kernels; empty when there are.
+        again: How it was started; None when that cannot be done again.
+        not_again: Why not.
     """
 
     detail: WorkspaceDetail
@@ -36,6 +46,38 @@ class CandidatesReading:
     samples: Samples
     files: tuple[WorkspaceFile, ...]
     failure: str = ""
+    again: Again | None = None
+    not_again: str = ""
+
+    def file_to_edit(self, name: str) -> Path:
+        """Return what an editor is opened on for a kernel: the tuning file that it has of its own, else its source.
+
+        Raises:
+            UserInputError: The workspace does not say, or the file is gone.
+        """
+        baseline = self.found.named(self.found.baseline)
+        sources, tuning = self._files(name)
+        base_sources, base_tuning = ((), ()) if baseline is None else self._files(baseline.name)
+        own = [path for path in tuning if path not in base_tuning] if sources == base_sources else []
+        if not own and not sources:
+            raise UserInputError(f"the workspace does not say which file {printable(name)} is")
+        path = (own or sources)[0]
+        if not is_regular_file(path):
+            raise UserInputError(f"the file of {printable(name)} is gone", path=path)
+        return path
+
+    def others_with(self, path: Path, name: str) -> list[str]:
+        """Return the other kernels that a file belongs to."""
+        rows = [row.name for row in self.found.rows if row.name != name]
+        return [row for row in rows if any(path in files for files in self._files(row))]
+
+    def _files(self, name: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+        """Return sources and tuning files of a kernel, absolute."""
+        entry = entries_of(self.detail.config).get(name, {})
+        place = Path(as_text((self.detail.record or {}).get("working_directory")) or Path.cwd())
+        sources = as_texts(entry.get("source_file_path", entry.get("source_files")))
+        tuning = as_texts(entry.get("config_files"))
+        return tuple(place / text for text in sources), tuple(place / text for text in tuning)
 
 
 def read_candidates(path: Path) -> CandidatesReading:
@@ -61,15 +103,32 @@ def read_candidates(path: Path) -> CandidatesReading:
         found = candidates_of(report, detail.config)
         failure = "" if found.rows else found.sentence
     files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
-    return CandidatesReading(detail, found, samples, files, printable(failure))
+    again, not_again = _again(detail)
+    return CandidatesReading(detail, found, samples, files, printable(failure), again, not_again)
+
+
+def _again(detail: WorkspaceDetail) -> tuple[Again | None, str]:
+    """Say how it can be done again, or why not."""
+    from magpie_tui.kernels.again import how_again, why_not
+
+    try:
+        return how_again(detail, _run_of(detail.path) if detail.record is None else None), ""
+    except UserInputError as error:
+        return None, why_not(error)
+
+
+def _run_of(workspace: Path) -> Run | None:
+    """Return the run that made a workspace; None when it is not known."""
+    from magpie_tui.runs.store import list_runs
+
+    return next((run for run in list_runs([workspace.parent]) if run.workspace == workspace), None)
 
 
 def run_says(workspace: Path) -> str:
     """Return how far the run of a workspace is, or how it ended without a report."""
-    from magpie_tui.runs.store import list_runs
     from magpie_tui.runs.words import progress_text
 
-    run = next((run for run in list_runs([workspace.parent]) if run.workspace == workspace), None)
+    run = _run_of(workspace)
     if run is None:
         return "no report, and no run of ours that writes one"
     state = run.state.value.replace("_", " ")

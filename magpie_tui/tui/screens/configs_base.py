@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from magpie_tui.basics.errors import MagpieTuiError
 from magpie_tui.tui.actions import bindings_for
-from magpie_tui.tui.editor import with_editor
+from magpie_tui.tui.editor import edit_file
 from magpie_tui.tui.screens.base import PlaceScreen
 
 if TYPE_CHECKING:
@@ -62,15 +61,8 @@ class ConfigScreen(PlaceScreen):
         config = self.config
         if config is None:
             return
-        from textual.app import SuspendNotSupported
-
-        try:
-            code = with_editor(self.app, config.path, line=self.line_to_edit())
-        except MagpieTuiError as error:
-            self.magpie.show_error(f"edit {config.name}", error)
-            return
-        except SuspendNotSupported:
-            self.say("this terminal cannot be handed to an editor: E edits here")
+        code = edit_file(self.magpie, config.path, line=self.line_to_edit(), instead=": E edits here")
+        if code is None:
             return
         self.file_changed()
         self.say("checking it again" if code == 0 else f"the editor ended with {code}; checking the file again")
