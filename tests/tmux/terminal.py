@@ -92,12 +92,13 @@ class Terminal:
         return self.tmux("display-message", "-p", "-t", "t", expression).strip()
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Poll ``condition``; fail with the present screen when it never holds."""
-        deadline = time.monotonic() + PATIENCE_S
+        """Poll ``condition``, less and less often; fail with the present screen when it never holds."""
+        deadline, pause_s = time.monotonic() + PATIENCE_S, 0.02
         while not condition():
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited in vain for {what}; the screen is:\n{self.screen()}")
-            time.sleep(0.03)
+            time.sleep(pause_s)
+            pause_s = min(1.2 * pause_s, 0.2)
 
     def wait_for(self, text: str) -> str:
         """Wait until ``text`` is visible and return the screen."""

@@ -59,8 +59,8 @@ def test_the_smoke_campaign_is_walked_to_its_end_by_keys(open_terminal: OpenTerm
     campaign = directory / "campaigns" / "smoke"
 
     do_next(terminal, "5 Baseline kernel")
-    terminal.wait_until(lambda: state_of(campaign, "analyze") is StepState.DONE, "the baseline's analysis")
     terminal.wait_for("5 Baseline kernel      done")
+    assert state_of(campaign, "analyze") is StepState.DONE
     terminal.wait_until(lambda: "6 Candidates           running" not in terminal.screen(), "the end of the run")
 
     # Left and taken up again: the next start finds it where it was.
@@ -71,10 +71,9 @@ def test_the_smoke_campaign_is_walked_to_its_end_by_keys(open_terminal: OpenTerm
     terminal.wait_for("you left")
 
     do_next(terminal, "6 Candidates")
-    terminal.wait_until(lambda: state_of(campaign, "candidates") is StepState.DONE, "the candidate's analysis")
     terminal.wait_for("6 Candidates           done")
+    assert state_of(campaign, "candidates") is StepState.DONE
     do_next(terminal, "7 Compare and confirm")
-    terminal.wait_until(lambda: state_of(campaign, "compare") is StepState.DONE, "the comparison")
     terminal.wait_for("7 Compare and confirm  done")
     assert {state_of(campaign, step.key) for step in STEPS} == SETTLED
 
