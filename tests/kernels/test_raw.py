@@ -16,6 +16,7 @@ from magpie_tui.configs.kernel import load_kernel_config
 from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.raw import diagnostics, is_raw, library_command, spec_of
 from magpie_tui.kernels.raw_dtypes import at_dtypes, dtype_sets
+from tests.cli.in_process import run_main
 from tests.cli.kernel_helpers import follow_schema, skip_without_torch
 from tests.conftest import PROJECT_ROOT
 
@@ -151,13 +152,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
     (place / "typed_reference.py").write_text(TYPED_REFERENCE)
     entries.append(TYPED_ENTRY)
     (place / "raw.yaml").write_text("\n".join(entries) + "\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "magpie_tui", "analyze", "-k", "raw.yaml", "--quick", "--no-perf", "-o", "out"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("analyze", "-k", "raw.yaml", "--quick", "--no-perf", "-o", "out")
+    done = run_main(*words, cwd=place, env={"PYTHONPATH": str(PROJECT_ROOT)})
     assert done.returncode == 1, done.stderr
     (report,) = place.glob("out/*/analyze_report.json")
     content = json.loads(report.read_text())
