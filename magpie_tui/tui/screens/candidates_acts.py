@@ -136,9 +136,8 @@ class CandidatesActs(PlaceScreen):
             check_again(again)
             return again
 
-        self._in_thread(
-            f"run {name} again", look, lambda found: self._ask(f"Start {again.mode} with {name} again?", found)
-        )
+        title, path = f"Start {again.mode} with {name} again?", reading.detail.path
+        self._in_thread(f"run {name} again", look, lambda found: self._ask(title, found, path))
 
     def action_confirm_leader(self) -> None:
         """Show the command that compares some candidates alone, then start it."""
@@ -154,9 +153,10 @@ class CandidatesActs(PlaceScreen):
             return confirming(again, baseline.name, names)
 
         title = f"Compare {' and '.join(names)} with {baseline.name} alone, on fresh seeds?"
-        self._in_thread(f"confirm {', '.join(names)}", look, lambda found: self._ask(title, found))
+        path = reading.detail.path
+        self._in_thread(f"confirm {', '.join(names)}", look, lambda found: self._ask(title, found, path))
 
-    def _ask(self, title: str, again: Again) -> None:
+    def _ask(self, title: str, again: Again, path: Path) -> None:
         request = _request(again)
 
         def answered(answer: str | None) -> None:
@@ -166,19 +166,24 @@ class CandidatesActs(PlaceScreen):
                 start_run(self.magpie, request, f"start {again.mode} of {again.label}", lead_there=True)
 
         line = shlex.join(("magpie-tui", *again.words))
-        self.app.push_screen(CommandDialog(title, "start", line, "\n".join(self._told(again))), answered)
+        self.app.push_screen(CommandDialog(title, "start", line, "\n".join(self._told(again, path))), answered)
 
-    def _told(self, again: Again) -> list[str]:
-        """Return what there is to know before it is started."""
-        from magpie_tui.tui.screens.launch_checks import duration_text, last_duration
+    def _told(self, again: Again, path: Path) -> list[str]:
+        """Return what there is to know before it is started.
+
+        Args:
+            path: The workspace that is shown.
+        """
+        from magpie_tui.tui.screens.launch_checks import duration_text
 
         lines = []
         if again.directory != Path.cwd():
             lines.append(f"in       {again.directory}")
         lines.append(f"results  {shown_path(again.output_dir)}")
-        last = None if again.config is None else last_duration(self.magpie.runs or (), again.mode, again.config)
-        if last is not None:
-            lines.append(f"takes    the last one took {duration_text(last[1])}")
+        run = next((run for run in self.magpie.runs or () if run.workspace == path), None)
+        seconds = None if run is None else run.took_s(self.magpie.services.now())
+        if seconds is not None:
+            lines.append(f"takes    what is shown here took {duration_text(seconds)}")
         if again.changed():
             lines.append("The config has changed since: what it says now is compared.")
         return [*lines, "It goes on when this program is closed; 2  Runs  shows it."]
@@ -239,9 +244,9 @@ class CandidatesActs(PlaceScreen):
         )
 
     def _added(self, again: Again, added: Added) -> None:
-        told = f"{added.id} is in {shown_path(added.config)}, line {added.line}"
+        told = f"{added.id} is in {added.config.name}:{added.line}"
         only = again.values.get("only")
-        says = "R compares again with it" if not only else "this comparison was of some kernels only: launch the config"
+        says = "R compares again with it" if not only else "R compares some kernels only, 7 and L all of them"
         if added.copy is None and not added.notes:
             self.magpie.say(f"{told}: {says}")
             return
