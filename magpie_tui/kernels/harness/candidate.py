@@ -20,7 +20,6 @@ from magpie_tui.kernels.harness.loading import (
     find_kernel,
     load_module,
     loaded_files,
-    modules_now,
     seed_generators,
     take_weights,
 )
@@ -97,7 +96,6 @@ class CandidateServer(GateRequests):
         if request.get("threads"):
             torch.set_num_threads(request["threads"])
         self._source = request["source"]
-        before = modules_now()
         self._device = "cpu" if (request.get("raw") or {}).get("type") == "cpp" else best_device()
         if self._device == "cpu":  # GPU drivers map far more than they use
             limit_memory(request.get("memory_bytes"))
@@ -121,7 +119,7 @@ class CandidateServer(GateRequests):
             "torch": torch.__version__,
             "python": sys.version.split()[0],
             "threads": torch.get_num_threads(),
-            "loaded": loaded_files(request["source"], self._kernel.module, before),
+            "loaded": loaded_files(request["source"], self._kernel.module),
             "caches": self._timer.facts() if self._timer else None,
         }
 

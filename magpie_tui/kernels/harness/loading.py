@@ -33,20 +33,22 @@ class FreshLoader(importlib.machinery.SourceFileLoader):
         return self.source_to_code(data, path)
 
 
-def modules_now() -> dict[str, int]:
-    """Return which modules are there, by name, to be told from those that a kernel brings."""
-    return {name: id(item) for name, item in list(sys.modules.items())}
+_BEFORE: dict[str, int] = {}
 
 
-def loaded_files(source: str, module: Any, before: dict[str, int]) -> dict[str, Any]:
-    """Return the digest of a kernel's file as it was loaded, and the other files of its directory that came with it.
+def remember_modules() -> None:
+    """Remember which modules are there, to tell them from those that a kernel brings.
 
-    Args:
-        before: ``modules_now()`` from before the kernel: to ask PyTorch's thousand modules for their files takes longer
-            than to load most kernels.
+    Called before sessions are forked: to ask PyTorch's thousand modules for their files takes longer than to load most
+    kernels.
     """
+    _BEFORE.update((name, id(item)) for name, item in list(sys.modules.items()))
+
+
+def loaded_files(source: str, module: Any) -> dict[str, Any]:
+    """Return the digest of a kernel's file as it was loaded, and the other files of its directory that came with it."""
     directory = os.path.dirname(os.path.abspath(source)) + os.sep  # noqa: PTH100, PTH120
-    new = [item for name, item in list(sys.modules.items()) if before.get(name) != id(item)]
+    new = [item for name, item in list(sys.modules.items()) if _BEFORE.get(name) != id(item)]
     files = {str(getattr(item, "__file__", None) or "") for item in new}
     others = sorted(path for path in files if path.startswith(directory) and path != os.path.abspath(source))  # noqa: PTH100
     return {"digest": getattr(getattr(module, "__loader__", None), "digest", None), "files": others[:200]}

@@ -80,8 +80,10 @@ def _import_what_sessions_need() -> None:
     """Import what every session imports, so that a fork has it; what exists by now is never looked at for garbage."""
     from magpie_tui.kernels.harness import candidate, judge  # noqa: F401
     from magpie_tui.kernels.harness.identities import import_watched
+    from magpie_tui.kernels.harness.loading import remember_modules
 
     import_watched()
+    remember_modules()
     gc.freeze()
 
 
