@@ -17,6 +17,7 @@ from magpie_tui.kernels.again import GLOBAL_OPTIONS, check_again, confirming, ho
 from magpie_tui.kernels.options import Request, compare_request
 from magpie_tui.runs.model import RunState
 from magpie_tui.workspaces.detail import WorkspaceDetail, show_workspace
+from tests.cli.in_process import run_main
 from tests.tui.support import make_run
 
 CONFIG = """\
@@ -152,3 +153,9 @@ def test_only_says_what_is_missing(place: Path, monkeypatch: pytest.MonkeyPatch)
         _request(place, "a")
     reference = _request(place, "a", "b").config.kernels[1].reference
     assert isinstance(reference, Reference) and reference.entry_id == "b"
+
+
+def test_the_command_knows_only(place: Path) -> None:
+    done = run_main("compare", "-k", "k.yaml", "--only", "a", "nobody", cwd=place)
+    assert done.returncode == 2 and "--only nobody: there is no such kernel" in done.stderr
+    assert not (place / "results" / ".magpie-tui").exists(), "nothing was started"
