@@ -67,7 +67,7 @@ def _global_parameters() -> list[TyperOption]:
     path = click.Path(path_type=Path)
     return [
         option("--json", is_flag=True, help="Print strict JSON on stdout, nothing else."),
-        option("--verbose", "-v", is_flag=True, help="Log at DEBUG level to stderr."),
+        option("--verbose", "-v", is_flag=True, help="Log at DEBUG level to stderr; the app: to app.log."),
         option("--config", "-c", type=path, metavar="FILE", help="Framework config with defaults for every command."),
         option(
             "--environment",
@@ -94,6 +94,10 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> No
     options = context.find_root().ensure_object(GlobalOptions)
     setattr(options, name, value)
     options.given.add(name)
+    if name == "verbose":
+        from magpie_tui.basics.logging_setup import set_up_logging
+
+        set_up_logging("DEBUG")
 
 
 def add_global_options(command: click.Command) -> None:

@@ -49,6 +49,11 @@ def check_place(config: KernelConfig) -> None:
 
     options = global_options()
     framework = load_framework_config(options.config)
+    level = framework.settings["logging.level"]
+    if level.origin.kind != "default" and not options.verbose:
+        from magpie_tui.basics.logging_setup import set_up_logging
+
+        set_up_logging(str(level.value))
     given = config.scheduler.get("environment") or ("ray" if config.ray_config is not None else None)
     place = options.environment or given or framework.value("scheduler.environment") or "local"
     if place != "local":

@@ -93,7 +93,16 @@ def _top(
     if context.invoked_subcommand is None:
         from magpie_tui.cli.open_app import open_app
 
+        if options.verbose:
+            _log_beside_the_screen()
         raise typer.Exit(open_app(root, mouse=not no_mouse, help_text=context.get_help()))
+
+
+def _log_beside_the_screen() -> None:
+    from magpie_tui.basics.logging_setup import set_up_logging
+    from magpie_tui.basics.paths import private_directory, state_directory
+
+    set_up_logging("DEBUG", file=private_directory(state_directory()) / "app.log")
 
 
 def build() -> click.Command:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from magpie_tui.basics.errors import ExitCode, UserInputError
+from magpie_tui.basics.logging_setup import log_debug
 
 ROOT_FLAG = "--root"
 NO_MOUSE_FLAG = "--no-mouse"
@@ -24,6 +25,7 @@ def open_app(root: Path | None, *, mouse: bool = True, help_text: str) -> int:
             "the full-screen app needs a terminal that can move the cursor; TERM is dumb",
             hint="set TERM to what your terminal is (xterm-256color, tmux-256color), or give a command",
         )
+    log_debug(__name__, "the app opens on %s; TERM is %s", root or Path.cwd(), os.environ["TERM"])
     from magpie_tui.basics.collector import pause_collecting
 
     pause_collecting()

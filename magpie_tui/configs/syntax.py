@@ -15,6 +15,7 @@ import yaml
 
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.files import open_regular
+from magpie_tui.basics.logging_setup import log_debug
 from magpie_tui.configs.positions import Document, Entry, ListNode, MapNode, Node, ProblemList, Scalar
 from magpie_tui.configs.scalars import UnknownTagError, describe, resolve
 
@@ -49,7 +50,7 @@ def read_config(path: Path) -> bytes:
     """
     try:
         with open_regular(path) as file:
-            return file.read(MAX_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise UserInputError(
             "there is no such config", path=path, hint="check the path; it is relative to where you are"
@@ -59,6 +60,8 @@ def read_config(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserInputError(f"cannot read this config: {reason}", path=path) from error
+    log_debug(__name__, "%d bytes read from %s", len(data), path)
+    return data
 
 
 def parse_document(data: bytes, path: Path) -> Document:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from magpie_tui.basics.logging_setup import log_debug
 from magpie_tui.machine import amd, libraries, nvidia
 from magpie_tui.machine.host import read_disk, read_host
 from magpie_tui.machine.merge import merge
@@ -88,6 +89,9 @@ def read_gpus(
             readings.append(Reading(name, reason=f"no answer within {timeout_s:g} s", seconds=timeout_s))
         elif answer[0] is not None:
             readings.append(answer[0])
+    for reading in readings:
+        told = reading.reason or f"{len(reading.gpus)} found"
+        log_debug(__name__, "GPUs by %s after %.2f s: %s", reading.source, reading.seconds or 0.0, told)
     gpus = tuple(_with_owners(gpu, root) for gpu in merge(readings))
     return mark_visible(gpus, environ), tuple(readings)
 

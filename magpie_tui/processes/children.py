@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 
 from magpie_tui.basics.errors import InternalError, MachineError, UserInputError
+from magpie_tui.basics.logging_setup import log_debug
 from magpie_tui.processes import guard
 from magpie_tui.processes.frames import FrameReader, Value, send
 from magpie_tui.processes.identity import ProcessIdentity, marked, signal_process
@@ -172,6 +174,10 @@ class Child:
             )
         self._guard.wait()
         self._channel.close()
+        ended = result.not_started or (
+            f"signal {result.signal}" if result.exit_code is None else f"exit status {result.exit_code}"
+        )
+        log_debug(__name__, "process %s ended after %.2f s: %s", self._pid, result.wall_s, ended)
         self._result = result
 
     def _finish_without_guard(self) -> None:
@@ -257,6 +263,7 @@ def start_child(
     except BaseException:
         child.stop(0.0)
         raise
+    log_debug(__name__, "process %s in %s: %s", child.pid, order["cwd"], shlex.join(unfinished.command))
     return child
 
 

@@ -8,6 +8,7 @@ import fcntl
 import os
 import secrets
 import select
+import shlex
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from pathlib import Path
 from magpie_tui.basics.errors import InternalError, MachineError, UserInputError
 from magpie_tui.basics.files import create_directory
 from magpie_tui.basics.json_strict import loads
+from magpie_tui.basics.logging_setup import log_debug
 from magpie_tui.processes.frames import FrameReader, Value, send
 from magpie_tui.processes.syscalls import is_linux
 from magpie_tui.runs import layout, supervisor
@@ -165,6 +167,7 @@ def start_run(request: LaunchRequest) -> LaunchedRun:
         send(ours.fileno(), _order(request, directory))
         launched = LaunchedRun(directory, ours, process)
         launched.wait_until_started()
+        log_debug(__name__, "run %s of %s started by process %d", directory, shlex.join(request.command), process.pid)
     except BaseException:
         ours.close()
         if process is not None:

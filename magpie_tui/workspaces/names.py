@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from magpie_tui.basics.files import create_timestamped_directory
+from magpie_tui.basics.logging_setup import log_debug
 
 WorkspaceKind = Literal["analyze", "compare", "benchmark", "experiment"]
 WORKSPACE_KINDS: tuple[WorkspaceKind, ...] = get_args(WorkspaceKind)
@@ -94,6 +95,7 @@ def create_workspace(
     workspace = create_timestamped_directory(output_dir, lambda stamp: workspace_name(mode, label, stamp), clock=clock)
     if mode in ("analyze", "compare"):
         (workspace / "performance").mkdir(exist_ok=True)
+    log_debug(__name__, "workspace %s created", workspace)
     return workspace
 
 

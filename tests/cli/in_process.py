@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -45,6 +46,7 @@ def run_main(
         _variables(env or {}),
         _directory(cwd),
         _signals(),
+        _no_log(),
         _streams(nothing, out, err),
         mock.patch.object(sys, "argv", [_PROGRAM, *words]),
     ):
@@ -90,6 +92,17 @@ def _signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _no_log() -> Iterator[None]:
+    logger = logging.getLogger("magpie_tui")
+    try:
+        yield
+    finally:
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
 
 
 @contextlib.contextmanager

@@ -126,3 +126,25 @@ def test_repeatable_options_take_several_values() -> None:
     ]  # fmt: skip
     assert expand_multiple(command, ["--categories", "--top-k", "5"]) == ["--categories", "", "--top-k", "5"]
     assert expand_multiple(command, ["--", "--categories", "a", "b"]) == ["--", "--categories", "a", "b"]
+
+
+def test_what_is_done_is_logged_on_request(tmp_path: Path) -> None:
+    config = tmp_path / "kernels.yaml"
+    config.write_text("kernels:\n  - {id: a, type: hip, source_files: [a.hip], testcase_command: ./a}\n")
+    (tmp_path / "a.hip").write_text("int main() {}\n")
+    quiet, told = (run_main("config", "check", config, *more) for more in ((), ("-v",)))
+    line = f" DEBUG magpie_tui.configs.syntax: {config.stat().st_size} bytes read from {config}"
+    assert line not in quiet.stderr
+    assert line in told.stderr
+    assert told.stdout == quiet.stdout
+
+
+def test_the_level_of_the_framework_config_holds_unless_more_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "true.cpp").write_text("int main() {}\n")
+    config, framework = tmp_path / "kernel.yaml", tmp_path / "framework.yaml"
+    config.write_text("kernel: {id: a, type: cpp, source_files: [true.cpp], testcase_command: 'true'}\n")
+    framework.write_text("logging: {level: DEBUG}\n")
+    arguments = ("analyze", "-k", config, "--no-perf", "-o", tmp_path / "results")
+    quiet, told = (run_main(*arguments, *more, cwd=tmp_path) for more in ((), ("-c", framework)))
+    assert "DEBUG" not in quiet.stderr
+    assert " DEBUG magpie_tui.runs.launch: run " in told.stderr
