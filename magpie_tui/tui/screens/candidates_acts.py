@@ -184,6 +184,8 @@ class CandidatesActs(PlaceScreen):
         seconds = None if run is None else run.took_s(self.magpie.services.now())
         if seconds is not None:
             lines.append(f"takes    what is shown here took {duration_text(seconds)}")
+        if again.values.get("quick"):
+            lines.append("quick    a first look, as before; y copies the command, to be started without --quick")
         if again.changed():
             lines.append("The config has changed since: what it says now is compared.")
         return [*lines, "It goes on when this program is closed; 2  Runs  shows it."]

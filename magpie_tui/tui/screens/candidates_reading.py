@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ class CandidatesReading:
         failure: Why there are no kernels; empty when there are.
         again: How it was started; None when that cannot be done again.
         not_again: Why not.
+        entries: Kernel id to its entry in the workspace's config.
     """
 
     detail: WorkspaceDetail
@@ -48,6 +50,7 @@ class CandidatesReading:
     failure: str = ""
     again: Again | None = None
     not_again: str = ""
+    entries: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def file_to_edit(self, name: str) -> Path:
         """Return what an editor is opened on for a kernel: the tuning file that it has of its own, else its source.
@@ -73,7 +76,7 @@ class CandidatesReading:
 
     def _files(self, name: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """Return sources and tuning files of a kernel, absolute."""
-        entry = entries_of(self.detail.config).get(name, {})
+        entry = self.entries.get(name, {})
         place = Path(as_text((self.detail.record or {}).get("working_directory")) or Path.cwd())
         sources = as_texts(entry.get("source_file_path", entry.get("source_files")))
         tuning = as_texts(entry.get("config_files"))
@@ -104,7 +107,8 @@ def read_candidates(path: Path) -> CandidatesReading:
         failure = "" if found.rows else found.sentence
     files = tuple(list_files(path, "logs")) if (path / "logs").is_dir() else ()
     again, not_again = _again(detail)
-    return CandidatesReading(detail, found, samples, files, printable(failure), again, not_again)
+    entries = entries_of(detail.config)
+    return CandidatesReading(detail, found, samples, files, printable(failure), again, not_again, entries)
 
 
 def _again(detail: WorkspaceDetail) -> tuple[Again | None, str]:
