@@ -165,7 +165,8 @@ class CandidatesActs(PlaceScreen):
             if answer == YES:
                 start_run(self.magpie, request, f"start {again.mode} of {again.label}", lead_there=True)
 
-        line = shlex.join(("magpie-tui", *again.words))
+        elsewhere = "" if again.directory == Path.cwd() else f"cd {shlex.quote(str(again.directory))} && "
+        line = elsewhere + shlex.join(("magpie-tui", *again.words))
         self.app.push_screen(CommandDialog(title, "start", line, "\n".join(self._told(again, path))), answered)
 
     def _told(self, again: Again, path: Path) -> list[str]:
@@ -176,10 +177,7 @@ class CandidatesActs(PlaceScreen):
         """
         from magpie_tui.tui.screens.launch_checks import duration_text
 
-        lines = []
-        if again.directory != Path.cwd():
-            lines.append(f"in       {again.directory}")
-        lines.append(f"results  {shown_path(again.output_dir)}")
+        lines = [f"results  {again.output_dir}"]
         run = next((run for run in self.magpie.runs or () if run.workspace == path), None)
         seconds = None if run is None else run.took_s(self.magpie.services.now())
         if seconds is not None:

@@ -170,14 +170,14 @@ async def the_comparison_is_run_again(stage: Stage) -> None:
     await stage.pilot.press("R")
     await stage.wait(lambda: isinstance(stage.app.screen, CommandDialog), "the question")
     shown = screen_text(stage.pilot)
-    assert (
-        "Start compare with compare.yaml again?" in shown and "magpie-tui compare --kernel-config compare.yaml" in shown
-    )
+    assert "Start compare with compare.yaml again?" in shown and "$ cd /" in shown
     stage.world.environment["STY"] = "screen"
     await stage.pilot.press("y")
     await stage.wait(lambda: "characters written" in status(stage.app), "the copy")
     words = ("compare", "--kernel-config", "compare.yaml", "--output-dir", "results", "--quick", "--seed", "7")
-    assert (state_directory() / "copied.txt").read_text(encoding="utf-8") == " ".join(("magpie-tui", *words))
+    project = results_of(stage).parent
+    copied = (state_directory() / "copied.txt").read_text(encoding="utf-8")
+    assert copied == f"cd {project} && magpie-tui {' '.join(words)}"
     await stage.pilot.press("enter")
     assert asked == [], "cancel comes first"
     await stage.pilot.press("R")
@@ -185,7 +185,6 @@ async def the_comparison_is_run_again(stage: Stage) -> None:
     await stage.pilot.press("down", "enter")
     await stage.wait(lambda: isinstance(stage.app.screen, RunsScreen), "the run")
     (request,) = asked
-    project = results_of(stage).parent
     assert request.command[-len(words) :] == words and request.detach and request.kind == "compare"
     assert (request.cwd, request.output_dir) == (project, project / "results")
     await stage.wait(lambda: any(run.command == request.command for run in stage.app.live_runs), "the runs")
