@@ -60,12 +60,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
 
 
-@pytest.fixture(autouse=True)
-def private_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Keep every test, and the processes that it starts, away from the user's own directories."""
+def set_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point to new directories of a user below the one that is returned."""
     home = tmp_path_factory.mktemp("home")
     for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
         monkeypatch.setenv(f"MAGPIE_TUI_{kind}_DIR", str(home / kind.lower()))
+    return home
+
+
+@pytest.fixture(autouse=True)
+def private_directories(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Keep every test, and the processes that it starts, away from the user's own directories."""
+    home = set_home(tmp_path_factory, monkeypatch)
     for name in ("MAGPIE_TUI_RUN_DIR", "MAGPIE_TUI_COLOR", "NO_COLOR", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
     yield home

@@ -21,10 +21,13 @@ from magpie_tui.tui.services import Services
 from magpie_tui.tui.terminal import TerminalTraits
 from magpie_tui.tui.widgets.frame import StatusRow
 from magpie_tui.workspaces.browse import WorkspaceSummary
+from tests.tui.settle import paint
 
 NOW = datetime(2026, 12, 2, 14, 10, 1, tzinfo=timezone.utc)
 ROOT = Path("/data/qwen3-8b-decode")
 PATIENCE_S = 60.0
+LOOKS_A_FRAME = 10
+"""While a test waits, the app paints 20 times a second at most: painting may lead to what is waited for."""
 
 
 def make_gpu(index: int, *processes: GpuProcess, throttle: tuple[str, ...] = ()) -> Gpu:
@@ -296,10 +299,14 @@ Condition = Callable[[], bool]
 async def wait_until(pilot: Pilot[None], condition: Condition, what: str = "the condition") -> None:
     """Let the app work until ``condition`` holds."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    looks = 0
     while not condition():
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"waited in vain for {what}; the screen is:\n{screen_text(pilot)}")
         await asyncio.sleep(0.005)
+        looks += 1
+        if looks % LOOKS_A_FRAME == 0:
+            paint()
     await pilot.pause()
 
 
@@ -350,12 +357,20 @@ class Stage:
 
 Proof = Callable[[Stage], Awaitable[None]]
 PROOFS: dict[str, Proof] = {}
+ALONE: set[str] = set()
+"""Actions whose proofs need an app of their own: they end it, or change what no restart puts back."""
 
 
-def proves(*action_ids: str) -> Callable[[Proof], Proof]:
-    """Mark a function as the test of actions: it does the keys' work on a stage and asserts what happened."""
+def proves(*action_ids: str, alone: bool = False) -> Callable[[Proof], Proof]:
+    """Mark a function as the test of actions: it does the keys' work on a stage and asserts what happened.
+
+    Args:
+        alone: It ends the app, or changes in it what ``restart`` does not put back, so no other proof shares it.
+    """
 
     def register(proof: Proof) -> Proof:
+        if alone:
+            ALONE.update(action_ids)
         for action_id in action_ids:
             assert action_id not in PROOFS, f"{action_id} has a proof already"
             PROOFS[action_id] = proof

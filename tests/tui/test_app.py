@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from magpie_tui.basics.errors import UserInputError
 from magpie_tui.basics.paths import state_directory
 from magpie_tui.tui.dialogs.choice import Choice, ChoiceDialog
@@ -127,6 +129,7 @@ async def test_digits_are_text_in_a_filter(world: World) -> None:
         assert app.current_mode == "campaign" and "8q?" in screen_text(pilot)
 
 
+@pytest.mark.usefixtures("painting_at_once")
 async def test_at_rest_nothing_is_painted(world: World) -> None:
     app = world.app()
     async with app.run_test(size=(100, 28)) as pilot:

@@ -98,6 +98,7 @@ async def test_a_place_that_opens_parses_nothing_and_styles_no_other(
         assert app.screen.styles.background.brightness > 0.5, "a hidden screen takes another theme when it is shown"
 
 
+@pytest.mark.usefixtures("painting_at_once")
 async def test_nothing_is_drawn_that_cannot_be_painted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     app = world.app()
     in_vain: list[object] = []

@@ -39,7 +39,7 @@ async def escape_closes_what_is_on_top(stage: Stage) -> None:
     assert len(stage.app.screen_stack) == 1 and stage.app.is_running
 
 
-@proves("app.back_or_quit")
+@proves("app.back_or_quit", alone=True)
 async def q_goes_back_then_quits(stage: Stage) -> None:
     from magpie_tui.tui.screens.unbuilt import UnbuiltScreen
 
@@ -53,7 +53,7 @@ async def q_goes_back_then_quits(stage: Stage) -> None:
     await stage.wait(lambda: stage.app.return_code == 0, "the end")
 
 
-@proves("app.quit")
+@proves("app.quit", alone=True)
 async def quitting_with_live_runs_asks_first(stage: Stage) -> None:
     await stage.press()
     assert isinstance(stage.app.screen, ChoiceDialog)
@@ -66,7 +66,7 @@ async def quitting_with_live_runs_asks_first(stage: Stage) -> None:
     assert sorted(stage.world.stopped) == ["20261202_140018_bbbb", "20261202_140211_aaaa"]
 
 
-@proves("app.interrupt")
+@proves("app.interrupt", alone=True)
 async def twice_quits(stage: Stage) -> None:
     await stage.press()
     assert "ctrl+c again" in status(stage.app) and stage.app.is_running
@@ -81,7 +81,7 @@ async def suspending_is_asked_of_the_driver(stage: Stage) -> None:
     assert stage.app.is_running and status(stage.app) == "this terminal cannot be suspended"
 
 
-@proves("app.redraw")
+@proves("app.redraw", alone=True)
 async def redraw_paints_every_row(stage: Stage) -> None:
     painted: list[object] = []
     original = stage.app._display
@@ -90,7 +90,7 @@ async def redraw_paints_every_row(stage: Stage) -> None:
     await stage.wait(lambda: any(type(item).__name__ == "LayoutUpdate" for item in painted), "a whole screen")
 
 
-@proves("app.focus_next", "app.focus_previous")
+@proves("app.focus_next", "app.focus_previous", alone=True)
 async def focus_moves(stage: Stage) -> None:
     from magpie_tui.tui.widgets.text_lines import TextLines
 
@@ -111,7 +111,7 @@ async def the_command_line_is_copied(stage: Stage) -> None:
     await stage.wait(lambda: "copied 19 characters" in status(stage.app), "the report of another place")
 
 
-@proves("app.change_theme")
+@proves("app.change_theme", alone=True)
 async def theme_is_chosen_and_kept(stage: Stage) -> None:
     from magpie_tui.basics.paths import state_directory
     from magpie_tui.tui.theme import LIGHT, choose_theme
