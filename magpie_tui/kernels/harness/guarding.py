@@ -188,7 +188,7 @@ def guarded_allocations(guards: Guards) -> Any:
     empty = {torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty, torch.Tensor.new_empty_strided}
     zero = {torch.zeros, torch.zeros_like, torch.Tensor.new_zeros}
 
-    class Guarded(TorchFunctionMode):
+    class Guarded(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
             made = function(*given, **(named or {}))
             if function not in empty and function not in zero:

@@ -41,9 +41,9 @@ def run_once(path: str) -> None:
             kernel.call(*arguments)
         if device == "cuda":
             torch.cuda.synchronize()
-            torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
+            torch.cuda.profiler.start()
         for _ in range(request["calls"]):
             kernel.call(*arguments)
         if device == "cuda":
             torch.cuda.synchronize()
-            torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
+            torch.cuda.profiler.stop()
