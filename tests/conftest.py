@@ -26,8 +26,8 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than cores: the tests of processes and servers wait as often as they compute."""
-    return min(len(os.sched_getaffinity(0)), 15) + 1
+    """Two workers more than cores: the tests of processes, servers and terminals wait as often as they compute."""
+    return min(len(os.sched_getaffinity(0)), 14) + 2
 
 
 LONGEST_ID = 80
