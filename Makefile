@@ -33,7 +33,9 @@ lint: $(STAMP)
 test: $(STAMP)
 	$(MAKE) --no-print-directory -j 2 lint unit-tests
 
+# Collected once before the workers do so: each would compile every test for itself.
 unit-tests: $(STAMP)
+	-$(BIN)/python -m pytest -p no:xdist --collect-only -qq >/dev/null
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_FLAGS)
 
 # A real vLLM on the CPU in an environment of its own (about 2.5 GB, kept): baseline, twin, experiment, verdict.

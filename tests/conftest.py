@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -60,9 +61,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{name}"))
 
 
+# Not by ``mktemp``: to find a free number it looks at every directory there is, for each test anew.
+_home_numbers = itertools.count()
+
+
 def set_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point to new directories of a user below the one that is returned."""
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_home_numbers))
+    home.mkdir(parents=True)
     for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
         monkeypatch.setenv(f"MAGPIE_TUI_{kind}_DIR", str(home / kind.lower()))
     return home
