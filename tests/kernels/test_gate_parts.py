@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -232,8 +233,9 @@ def test_a_pool_that_still_looks_for_work_is_no_fault_of_the_call(tmp_path: Path
     write_value(str(tmp_path / "inputs"), [torch.ones(8, 16), torch.ones(16)])
 
     def look_for_work() -> None:
+        # Without the interpreter's lock, as the threads of a pool do.
         while time.thread_time_ns() < 3 * LATE_WORK_NS:
-            sum(range(1000))
+            hashlib.blake2b(bytes(1 << 16)).digest()
 
     class Pooled(GateRequests):
         """Has a thread that is busy for a while when the inputs have been read, and copies results slowly."""

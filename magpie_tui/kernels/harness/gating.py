@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +27,7 @@ _cpu_clock = time.process_time_ns
 _own_cpu_clock = time.thread_time_ns
 _sleep = time.sleep
 _QUIET_SHARE = 0.1
-_LONGEST_UNREST_NS = 50_000_000
+_LONGEST_UNREST_NS = 500_000_000
 _LAUNCH_ERRORS = (("libcudart.so", "cudaPeekAtLastError"), ("libamdhip64.so", "hipPeekAtLastError"))
 
 
@@ -42,7 +44,7 @@ def _guarded(value: Any, guards: Guards, name: str = "input") -> Any:
 
 
 def _let_pools_rest() -> None:
-    """Wait until the other threads of this process use no CPU time, 50 ms at most.
+    """Wait until no other thread of this process uses or wants a CPU, half a second at most.
 
     The threads of a pool go on looking for work, 5 ms each, when they have read the inputs: a call must not be blamed.
     """
@@ -52,8 +54,20 @@ def _let_pools_rest() -> None:
         _sleep(0.002)
         before, used_before, seen = seen, used, _clock()
         used = _cpu_clock() - _own_cpu_clock()
-        if used - used_before < _QUIET_SHARE * (seen - before):
+        if used - used_before < _QUIET_SHARE * (seen - before) and not _others_run():
             return
+
+
+def _others_run() -> bool:
+    """True when another thread of this process runs or waits for a CPU."""
+    own = str(threading.get_native_id())
+    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - names of a virtual directory
+        with contextlib.suppress(OSError, IndexError):  # it may have ended meanwhile
+            with open(f"/proc/self/task/{thread}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                state = file.read().rpartition(")")[2].split()[0]
+            if thread != own and state == "R":
+                return True
+    return False
 
 
 def _launch_error_reader() -> Any:
