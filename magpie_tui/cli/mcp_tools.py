@@ -124,15 +124,20 @@ def compare(
     testcase_commands: list[str] | None = None,
     kernel_type: str | None = None,
     baseline: int = 0,
+    only: list[str] | None = None,
     output_dir: str = "./results",
     quick: bool = False,
 ) -> Answer:
-    """Rank the correct kernels of a config, or of sources, against the baseline. Returns a run: ask run_status."""
+    """Rank the correct kernels of a config, or of sources, against the baseline; only some of them if named.
+
+    Returns a run: ask run_status.
+    """
     options = _given(
         kernel_config=kernel_config,
         testcase=testcase_commands,
         type=kernel_type,
         baseline=baseline,
+        only=only,
         output_dir=output_dir,
         quick=quick,
     )

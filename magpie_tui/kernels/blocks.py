@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,7 @@ from magpie_tui.kernels.rotation import Rotation, plan_rotation
 from magpie_tui.kernels.sessions import Message, Session
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.telemetry import CpuWatch
+from magpie_tui.kernels.watching import IdentityWatch
 from magpie_tui.statistics.intervals import median, percentile
 
 TIMER_RESOLUTION_NS = 100
@@ -24,6 +26,8 @@ TIMER_RESOLUTION_NS = 100
 CLOCK_QUANTILE = 25.0
 """Percentile of the hidden time of a block's windows that counts: a block is refused when three of four hide time."""
 MOST_REPEATS = 1 << 20
+FEWEST_WINDOWS = 5
+"""Windows of a block, however long they take."""
 
 
 class BelowTimerResolutionError(Exception):
@@ -62,11 +66,49 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class KeptOutputs:
-    """Outputs of timed calls that are to be checked: by window, their files and the input sets of those calls."""
+    """Outputs of timed calls that are to be checked.
+
+    Attributes:
+        files: Window to the files of its last calls' outputs.
+        sets: Window to the input sets of those calls.
+        repeats: Calls in a window.
+        lead, in_turn: Windows in front of the timed ones of each turn, and these; without turns none are in front.
+    """
 
     files: Mapping[int, list[str]]
     sets: Mapping[int, list[int]]
     repeats: int
+    lead: int = 0
+    in_turn: int = 1
+
+    def calls_until(self, window: int) -> int:
+        """Return the calls of the process from the end of the warm-up to the end of a window."""
+        return (window + 1 + self.lead * (window // self.in_turn + 1)) * self.repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Warmed:
+    """A process that has loaded the kernel and its inputs and is warm.
+
+    Attributes:
+        watch: What must stay as it is in the process.
+    """
+
+    candidate: Candidate
+    session: Session
+    plan: Rotation
+    warm_up: tuple[Window, ...]
+    watch: IdentityWatch | None
+
+    @property
+    def repeats(self) -> int:
+        """Calls in a window."""
+        return self.warm_up[-1].repeats
+
+    @property
+    def window_s(self) -> float:
+        """Seconds of a window, messages included."""
+        return max(1e-9, (self.warm_up[-1].seen_ended - self.warm_up[-1].seen_started) / 1e9)
 
 
 def repeats_for(window: Window, target_ns: float) -> int | None:
@@ -144,43 +186,75 @@ class BlockRunner:
             NothingTimedError: It ran nothing on the device.
             JudgeFailedError: The reference failed.
         """
+        with self.warmed(candidate, sets, control=control) as warmed:
+            if self._gpu is not None:
+                found, kept = self._gpu.run(
+                    warmed.session, candidate, warmed.warm_up, warmed.plan, self.keep, share_s=share_s
+                )
+            else:
+                found, kept = self._windows(warmed, share_s)
+            self.look(warmed)
+        return self.checked(warmed, sets, found, kept)
+
+    def _windows(self, warmed: Warmed, share_s: float) -> tuple[Block, KeptOutputs]:
+        repeats = warmed.repeats
+        count = min(self._settings.windows, max(FEWEST_WINDOWS, int(share_s / warmed.window_s)))
+        files = self.keep(warmed.candidate, count, repeats)
+        watch = CpuWatch()
+        windows, of_sets = warmed.session.run_windows(
+            count=count, repeats=repeats, keep=files, timeout_s=self._timeout_s
+        )
+        main = Series("call_time", "perf_counter_ns", warmed.plan.state(repeats), tuple(windows))
+        return Block(warmed.warm_up, main, telemetry=watch.facts()), KeptOutputs(files, of_sets, repeats)
+
+    @contextmanager
+    def warmed(self, candidate: Candidate, sets: Sequence[InputSet], *, control: bool) -> Iterator[Warmed]:
+        """Start a process, give it its inputs and warm it up; it ends with the context.
+
+        Raises:
+            SessionFailedError: The kernel did not answer.
+            BelowTimerResolutionError: The kernel is too fast for the timer.
+        """
         name = "control" if control else "timing"
         fresh = self._settings.fresh_interpreter and self._gpu is None
         with candidate.open(self._judge, log=name, fresh=fresh) as session:
+            watch = candidate.watch
             plan = plan_rotation(sets, self._settings, candidate.loaded, on_gpu=self._gpu is not None)
             request: Message = {"do": "sets", "inputs": [str(inputs.path) for inputs in sets]}
             request |= {"rotation": plan.copies, "flush_bytes": plan.flush_bytes}
             session.ask(request, timeout_s=self._timeout_s)
             warm_up = self._warm_up(session, candidate.index, plan.least_repeats)
-            repeats = warm_up[-1].repeats
-            window_s = max(1e-9, (warm_up[-1].seen_ended - warm_up[-1].seen_started) / 1e9)
-            if self._gpu is not None:
-                block, kept = self._gpu.run(session, candidate, warm_up, plan, self._keep, share_s=share_s)
-            else:
-                count = min(self._settings.windows, max(5, int(share_s / window_s)))
-                files = self._keep(candidate, count, repeats)
-                watch = CpuWatch()
-                windows, of_sets = session.run_windows(
-                    count=count, repeats=repeats, keep=files, timeout_s=self._timeout_s
-                )
-                main = Series("call_time", "perf_counter_ns", plan.state(repeats), tuple(windows))
-                block = Block(tuple(warm_up), main, telemetry=watch.facts())
-                kept = KeptOutputs(files, of_sets, repeats)
-            tampered = candidate.tampered(session)
-            if tampered is not None:
-                raise WrongWhenTimedError(f"{tampered} (while it was timed)")
-        calls_before = sum(window.repeats for window in warm_up)
-        output_bytes = self._check(candidate, sets, kept, calls_before)
-        return replace(block, main=without_impossible(block.main), output_bytes=output_bytes)
+            yield Warmed(candidate, session, plan, tuple(warm_up), watch)
 
-    def _keep(self, candidate: Candidate, count: int, repeats: int) -> dict[int, list[str]]:
+    def look(self, warmed: Warmed) -> None:
+        """Look at what a timed process tried or replaced.
+
+        Raises:
+            WrongWhenTimedError: Something that it must leave alone.
+        """
+        tampered = warmed.candidate.tampered(warmed.session, warmed.watch)
+        if tampered is not None:
+            raise WrongWhenTimedError(f"{tampered} (while it was timed)")
+
+    def checked(self, warmed: Warmed, sets: Sequence[InputSet], found: Block, kept: KeptOutputs) -> Block:
+        """Check the outputs that were kept of a block; its process has ended.
+
+        Raises:
+            WrongWhenTimedError: A timed call was wrong.
+            JudgeFailedError: The reference failed.
+        """
+        calls_before = sum(window.repeats for window in warmed.warm_up)
+        output_bytes = self._check(warmed.candidate, sets, kept, calls_before)
+        return replace(found, main=without_impossible(found.main), output_bytes=output_bytes)
+
+    def keep(self, candidate: Candidate, count: int, repeats: int) -> dict[int, list[str]]:
         """Choose the windows whose outputs are checked: a random one and the last; in an arm's first block four."""
         if candidate.entry.in_place:
             return {}
         chosen = {self._rng.randrange(count), count - 1}
         if candidate.index not in self._checked:
             self._checked.add(candidate.index)
-            chosen |= {0, count - 2}
+            chosen |= {0, max(0, count - 2)}
         return {window: self._files(repeats) for window in sorted(chosen)}
 
     def _files(self, repeats: int) -> list[str]:
@@ -214,10 +288,13 @@ class BlockRunner:
         self, candidate: Candidate, sets: Sequence[InputSet], kept: KeptOutputs, calls_before: int
     ) -> int | None:
         """Check the outputs that were kept; returns the size of the smallest of them in bytes."""
+        asked = {window: len(files) for window, files in kept.files.items()}
+        if asked != {window: len(which) for window, which in kept.sets.items()}:
+            raise WrongWhenTimedError("the process did not hand over the outputs that were asked for")
         sizes: list[int] = []
         self._judge.begin_kernel(candidate.entry)
         for window, which in kept.sets.items():
-            last = calls_before + (window + 1) * kept.repeats
+            last = calls_before + kept.calls_until(window)
             for back, (path, number) in enumerate(reversed(list(zip(kept.files[window], which, strict=True)))):
                 if not 0 <= number < len(sets):
                     raise WrongWhenTimedError("the process named an input set that it was not given")

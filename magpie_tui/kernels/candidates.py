@@ -105,11 +105,15 @@ class Candidate:
         }
         self.loaded = session.ask(request, timeout_s=self.timeout_s)
 
-    def tampered(self, session: Session) -> str | None:
-        """Say what a process has tried or replaced that it must leave alone; None when nothing. See ``tampering``."""
+    def tampered(self, session: Session, watch: IdentityWatch | None) -> str | None:
+        """Say what a process has tried or replaced that it must leave alone; None when nothing. See ``tampering``.
+
+        Args:
+            watch: What ``watch`` was when the process had been opened.
+        """
         found = checks.attempts(session.attempts, self.rights)
-        if self.watch is not None:
-            found.append(checks.untouched(self.watch.compare()))
+        if watch is not None:
+            found.append(checks.untouched(watch.compare()))
         wrong = [item for item in found if item.status == "fail"]
         self.tampering = wrong[0] if wrong else self.tampering
         return wrong[0].reason if wrong else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from magpie_tui.kernels.model import Fact, KernelWord, Reduction, Replicate, Series
 from magpie_tui.kernels.settings import TimingSettings
-from magpie_tui.statistics.intervals import log_ratio_interval, mean_interval, paired_log_ratios
+from magpie_tui.statistics.intervals import log_ratio_interval, mean_interval, median, paired_log_ratios
 
 Phase = Literal["choose", "confirm"]
 
@@ -90,14 +90,34 @@ def paired(
     second: bool = False,
     shape: str = "",
 ) -> dict[int, float]:
-    """Return replicate number to log ratio baseline / arm, for the replicates that hold both."""
-    one = measurement.medians(baseline, phase=phase, second=second, shape=shape)
-    other = measurement.medians(arm, phase=phase, control=control, second=second, shape=shape)
-    common = sorted(one.keys() & other.keys())
-    if not common:
-        return {}
-    ratios = paired_log_ratios([one[number] for number in common], [other[number] for number in common])
-    return dict(zip(common, ratios, strict=True))
+    """Return replicate number to log ratio baseline / arm, for the replicates that hold both.
+
+    Where the processes of a replicate took turns, its ratio is the median over the turns; else it is the ratio of the
+    medians of its blocks.
+    """
+    one = _by_number(measurement.blocks(baseline, phase=phase, shape=shape))
+    other = _by_number(measurement.blocks(arm, phase=phase, control=control, shape=shape))
+    found: dict[int, float] = {}
+    for number in sorted(one.keys() & other.keys()):
+        value = _log_ratio(one[number], other[number], measurement.reduction, second=second)
+        if value is not None:
+            found[number] = value
+    return found
+
+
+def _by_number(blocks: Sequence[Replicate]) -> dict[int, Replicate]:
+    return {item.number: item for item in blocks}
+
+
+def _log_ratio(one: Replicate, other: Replicate, reduction: Reduction, *, second: bool) -> float | None:
+    first, then = one.turns_ns(reduction, second=second), other.turns_ns(reduction, second=second)
+    turns = [turn for turn in first.keys() & then.keys() if first[turn] > 0 and then[turn] > 0]
+    if turns:
+        return median(paired_log_ratios([first[turn] for turn in turns], [then[turn] for turn in turns]))
+    times = [item.second_ns() if second else item.median_ns(reduction) for item in (one, other)]
+    if any(time is None or time <= 0 for time in times):
+        return None
+    return paired_log_ratios([times[0] or 0.0], [times[1] or 0.0])[0]
 
 
 def log_ratios(
@@ -182,6 +202,8 @@ def _rows_of(part: str, series: Series, head: Mapping[str, object], reduction: R
         }
         if number == 0 and series.discarded:
             row["discarded"] = dict(series.discarded)
+        if window.turn is not None:
+            row["turn"] = window.turn
         if window.event_ns is not None:
             row |= {"event_ns": window.event_ns, "offset_ns": series.offset_ns}
         if window.dispatches is not None:

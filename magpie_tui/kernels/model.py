@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from magpie_tui.kernels.dispatches import Dispatch, device_span_ns, device_sum_ns
 from magpie_tui.statistics.intervals import Interval, median
@@ -13,6 +13,7 @@ Fact = None | bool | int | float | str | list["Fact"] | dict[str, "Fact"]
 """A value of a report: what JSON can say."""
 
 KernelWord = Literal["correct", "incorrect", "crashed", "timeout", "resource", "invalid", "skipped"]
+T = TypeVar("T")
 CheckStatus = Literal["pass", "fail", "not_run"]
 ComparisonWord = Literal["faster", "slower", "equivalent", "inconclusive", "mixed", "suspect", "invalid"]
 
@@ -104,6 +105,7 @@ class Window:
         repeats: Calls inside.
         dispatches: What ran on the device, for a traced window.
         event_ns: Time between two events around the call, for such a window.
+        turn: Which turn of its process, where the processes of all arms took turns.
     """
 
     started: int
@@ -113,6 +115,7 @@ class Window:
     repeats: int
     dispatches: tuple[Dispatch, ...] | None = None
     event_ns: float | None = None
+    turn: int | None = None
 
     @property
     def per_call_ns(self) -> float:
@@ -189,10 +192,11 @@ class Replicate:
     others: tuple[Series, ...] = ()
     shape: str = ""
     telemetry: Mapping[str, Fact] = field(default_factory=dict)
+    _known: dict[tuple[str, str], object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def median_ns(self, reduction: Reduction = "sum") -> float:
         """Median time of a call by the first method."""
-        return median(self.main.times_ns(reduction))
+        return self._once("median", reduction, lambda: median(self.main.times_ns(reduction)))
 
     def second_ns(self) -> float | None:
         """Median by the second method: event pairs beside device stamps, else the parent's clock; None without one."""
@@ -200,6 +204,26 @@ class Replicate:
             pairs = next((item for item in self.others if item.method == "event_pairs"), None)
             return median(pairs.times_ns()) if pairs is not None and pairs.windows else None
         return median([window.seen_per_call_ns for window in self.main.windows])
+
+    def turns_ns(self, reduction: Reduction = "sum", *, second: bool = False) -> Mapping[int, float]:
+        """Return turn to the median time of a call in it, by the parent's clock if ``second``; empty without turns."""
+        name = "turns seen by the parent" if second else "turns"
+        return self._once(name, reduction, lambda: self._turns(reduction, second=second))
+
+    def _turns(self, reduction: Reduction, *, second: bool) -> dict[int, float]:
+        found: dict[int, list[float]] = {}
+        for window in self.main.windows:
+            if window.turn is not None:
+                time_ns = window.seen_per_call_ns if second else self.main.time_ns(window, reduction)
+                found.setdefault(window.turn, []).append(time_ns)
+        return {turn: median(times) for turn, times in found.items()}
+
+    def _once(self, what: str, reduction: Reduction, compute: Callable[[], T]) -> T:
+        """Compute it once: the stopping rule asks for the same medians after each replicate."""
+        key = (what, reduction)
+        if key not in self._known:
+            self._known[key] = compute()
+        return cast("T", self._known[key])
 
 
 @dataclass(frozen=True, slots=True)

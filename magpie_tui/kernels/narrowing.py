@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from magpie_tui.statistics.intervals import Interval, paired_log_ratios, ratio_interval, weighted_log_ratios
+from magpie_tui.statistics.intervals import Interval, median, paired_log_ratios, ratio_interval, weighted_log_ratios
 from magpie_tui.workspaces.samples import Samples
 
 FEWEST = 2
@@ -26,15 +26,21 @@ class Step:
 
 
 def log_ratios_at(samples: Samples, baseline: str, candidate: str, shape: str) -> list[float]:
-    """Return the log ratios of the replicates that both have at a point, in order."""
+    """Return the log ratios of the replicates that both have at a point, in order; as ``measurement.paired`` does."""
     if baseline not in samples.kernels or candidate not in samples.kernels:
         return []
-    first = samples.kernels[baseline].at(shape).block_medians_us()
-    second = samples.kernels[candidate].at(shape).block_medians_us()
-    common = sorted(first.keys() & second.keys())
-    if not common:
-        return []
-    return list(paired_log_ratios([first[block] for block in common], [second[block] for block in common]))
+    first, second = samples.kernels[baseline].at(shape), samples.kernels[candidate].at(shape)
+    medians = first.block_medians_us(), second.block_medians_us()
+    turns = first.turn_medians_us(), second.turn_medians_us()
+    found = []
+    for block in sorted(medians[0].keys() & medians[1].keys()):
+        one, other = turns[0][block], turns[1][block]
+        common = [turn for turn in one.keys() & other.keys() if one[turn] > 0 and other[turn] > 0]
+        if common:
+            found.append(median(paired_log_ratios([one[turn] for turn in common], [other[turn] for turn in common])))
+        else:
+            found += paired_log_ratios([medians[0][block]], [medians[1][block]])
+    return found
 
 
 def steps_at(samples: Samples, baseline: str, candidate: str, shape: str) -> list[Step]:

@@ -72,6 +72,9 @@ class ProgramBlocks:
     def end(self, sets: Sequence[InputSet]) -> None:
         """There is nothing to forget."""
 
+    def together(self, arms: Sequence[tuple[Program, bool]], sets: Sequence[InputSet], *, share_s: float) -> None:
+        """Runs of programs follow each other."""
+
     def run(self, candidate: Program, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
         """Run the last testcase command once under the tool.
 

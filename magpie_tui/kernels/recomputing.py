@@ -65,6 +65,7 @@ def window_of(row: Row) -> Window:
         _whole(row, "repeats"),
         _dispatches(row.get("dispatches")),
         None if event is None else _number(row, "event_ns"),
+        _whole(row, "turn") if "turn" in row else None,
     )
 
 

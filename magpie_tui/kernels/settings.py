@@ -71,6 +71,12 @@ class TimingSettings:
         stamped_windows: The same for device stamps, where a window is one call: it costs little, and the median of
             times that have two humps (a call of 30 us on an H200 takes 30.5 or 31.5 us) is only as good as their
             number.
+        turns: On a CPU: turns of each process, when the processes of all arms live together.
+        turn_windows: Timed windows of a turn; fewer turns, then fewer windows, where they would take longer than the
+            block's share of the budget. One more in front finds the caches again, and is not used.
+        lead_below_s: Longest window that needs that one in front.
+        most_together: Processes that live together at most; blocks of more arms run one after another.
+        memory_together: Share of the free memory that they may take together.
         quantity: What is compared: ``device_time`` or ``call_time``; None is the former on a GPU, else the latter.
         cache: ``cold`` or ``warm``: whether the caches are emptied between calls, as far as that can be done.
         settle: Traced calls that are left out, because the first ones pay for the tracer's buffers.
@@ -101,6 +107,11 @@ class TimingSettings:
     overrun_s: float = 60.0
     windows: int = 30
     stamped_windows: int = 150
+    turns: int = 24
+    turn_windows: int = 5
+    lead_below_s: float = 0.1
+    most_together: int = 16
+    memory_together: float = 0.5
     quantity: str | None = None
     cache: str = "cold"
     settle: int = 3

@@ -1,8 +1,8 @@
 """The timing schedule: interleaved blocks of all arms, one replicate after another, until the answer is narrow enough.
 
-In a replicate every arm runs one block; the order is mirrored from one replicate to the next (A B … then … B A), the
-first one is drawn. All arms of a replicate get the same inputs, made from seeds drawn when the replicate begins. The
-baseline runs twice in every replicate; the second run is the A/A control.
+In a replicate every arm runs one block, one after another or, on a CPU, in turns; the order is mirrored from one
+replicate to the next (A B … then … B A), the first one is drawn. All arms of a replicate get the same inputs, made from
+seeds drawn when the replicate begins. The baseline runs twice in every replicate; the second run is the A/A control.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from magpie_tui.kernels.model import Replicate
 from magpie_tui.kernels.sessions import SessionFailedError
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.shapes import ShapePoint
+from magpie_tui.kernels.turns import Turns
+
+IN_TURNS = "mirrored turns of processes that live together (A B B A ...); who is not on turn is stopped"
 
 Progress = Callable[[str, float, float], None]
 
@@ -61,6 +64,12 @@ class BlockSource(Protocol[A_contra]):
         """Make the inputs that all arms of a replicate share."""
         ...
 
+    def together(
+        self, arms: Sequence[tuple[A_contra, bool]], sets: Sequence[InputSet], *, share_s: float
+    ) -> Sequence[Block] | None:
+        """Run a block of each arm in turns; None when they are to run one after another."""
+        ...
+
     def run(self, candidate: A_contra, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
         """Run a block of about ``share_s`` seconds in a process of its own."""
         ...
@@ -88,6 +97,7 @@ class CallableBlocks:
         self._rng = rng
         self._shape = shape
         self._runner = BlockRunner(settings, judge, rng, timeout_s=timeout_s, gpu=gpu)
+        self._turns = None if gpu is not None else Turns(settings, judge, self._runner, timeout_s=timeout_s)
 
     def begin(self, candidate: Candidate, measurement: Measurement) -> list[InputSet]:
         """Make the input sets of a replicate from fresh seeds: as many as the settings and their size allow."""
@@ -109,6 +119,12 @@ class CallableBlocks:
         measurement.facts["input_sets"] = len(sets)
         measurement.facts["input_bytes"] = sum(item.size_bytes for item in sets)
         return sets
+
+    def together(
+        self, arms: Sequence[tuple[Candidate, bool]], sets: Sequence[InputSet], *, share_s: float
+    ) -> list[Block] | None:
+        """Run a block of each arm in turns; see ``Turns.run``. A GPU is never shared between processes."""
+        return None if self._turns is None else self._turns.run(arms, sets, share_s=share_s)
 
     def run(self, candidate: Candidate, sets: Sequence[InputSet], *, share_s: float, control: bool) -> Block:
         """Run a block of about ``share_s`` seconds in a process of its own; see ``BlockRunner.run``."""
@@ -201,10 +217,17 @@ class Schedule(Generic[A]):
         sets = self._source.begin(order[0].candidate, measurement)
         share_s = arm_budget_s / (2 * self._settings.fewest_replicates)
         try:
+            arms = [(slot.candidate, slot.control) for slot in order]
+            together = self._source.together(arms, sets, share_s=share_s)
+            if together is not None:
+                measurement.facts["order"] = IN_TURNS
             for position, slot in enumerate(order):
                 if self._dropped(measurement, slot):
                     continue
-                block = self._block(slot, sets, share_s, measurement)
+                if together is None:
+                    block = self._block(slot, sets, share_s, measurement)
+                else:
+                    block = self._credible(slot, together[position], measurement)
                 if block is not None:
                     self._take(block, slot, number, position, phase, measurement)
         finally:
@@ -253,18 +276,24 @@ class Schedule(Generic[A]):
         except (BelowTimerResolutionError, NothingTimedError) as error:
             measurement.untimed[index] = str(error)
         else:
-            if block.main.method != "perf_counter_ns":
-                # The parent's clock bounds each of these windows by itself.
-                return block
-            problem = clocks_disagree(block.main.windows, self._settings)
-            if problem is None:
-                return block
-            # One disturbed block proves nothing: the block is left out, and two of them in a row end the arm.
-            measurement.facts[f"clock_disagreements_{index}"] = seen = (
-                int(str(measurement.facts.get(f"clock_disagreements_{index}", 0))) + 1
-            )
-            if seen > 2:
-                measurement.untimed[index] = f"invalid: the clocks disagree: {problem}"
+            return self._credible(slot, block, measurement)
+        return None
+
+    def _credible(self, slot: Slot[A], block: Block, measurement: Measurement) -> Block | None:
+        """Return the block if both clocks agree on it."""
+        index = slot.candidate.index
+        if block.main.method != "perf_counter_ns":
+            # The parent's clock bounds each of these windows by itself.
+            return block
+        problem = clocks_disagree(block.main.windows, self._settings)
+        if problem is None:
+            return block
+        # One disturbed block proves nothing: the block is left out, and two of them in a row end the arm.
+        measurement.facts[f"clock_disagreements_{index}"] = seen = (
+            int(str(measurement.facts.get(f"clock_disagreements_{index}", 0))) + 1
+        )
+        if seen > 2:
+            measurement.untimed[index] = f"invalid: the clocks disagree: {problem}"
         return None
 
     def _ended(

@@ -27,6 +27,7 @@ class KernelSamples:
         warm_up: Windows of the warm-up, which are not used.
         shapes: Point of the shape grid of each window; empty texts without a grid.
         confirming: Which windows belong to the confirmation of a winner.
+        turns: Turn of each window, where the processes of a replicate took turns.
     """
 
     kernel: str
@@ -37,6 +38,7 @@ class KernelSamples:
     warm_up: int = 0
     shapes: tuple[str, ...] = ()
     confirming: tuple[bool, ...] = ()
+    turns: tuple[int | None, ...] = ()
 
     @property
     def used_us(self) -> tuple[float, ...]:
@@ -55,6 +57,7 @@ class KernelSamples:
             self.warm_up,
             tuple(self.shapes[index] for index in keep),
             tuple(self.confirming[index] for index in keep),
+            tuple(self.turns[index] for index in keep),
         )
 
     def block_medians_us(self) -> dict[int, float]:
@@ -65,6 +68,17 @@ class KernelSamples:
             if not control and not confirming:
                 found.setdefault(block, []).append(time)
         return {block: _median(times) for block, times in found.items()}
+
+    def turn_medians_us(self) -> dict[int, dict[int, float]]:
+        """Return block to turn to the median of its windows, as ``block_medians_us``; empty without turns."""
+        found: dict[int, dict[int, list[float]]] = {}
+        rows = zip(self.blocks, self.turns, self.per_call_us, self.control, self.confirming, strict=True)
+        for block, turn, time, control, confirming in rows:
+            if not control and not confirming:
+                of_block = found.setdefault(block, {})
+                if turn is not None:
+                    of_block.setdefault(turn, []).append(time)
+        return {block: {turn: _median(times) for turn, times in of_block.items()} for block, of_block in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +116,7 @@ class _Growing:
     warm_up: int = 0
     shapes: list[str] = field(default_factory=list)
     confirming: list[bool] = field(default_factory=list)
+    turns: list[int | None] = field(default_factory=list)
 
 
 def read_samples(workspace: Path) -> Samples:
@@ -154,6 +169,7 @@ def _read(lines: list[bytes]) -> Samples:
         of_kernel.control.append(keys.get("control") is True)
         of_kernel.shapes.append(as_text(keys.get("shape")) or "")
         of_kernel.confirming.append(keys.get("phase") == "confirm")
+        of_kernel.turns.append(as_count(keys.get("turn")))
     kernels = {
         name: KernelSamples(
             name,
@@ -164,6 +180,7 @@ def _read(lines: list[bytes]) -> Samples:
             item.warm_up,
             tuple(item.shapes),
             tuple(item.confirming),
+            tuple(item.turns),
         )
         for name, item in growing.items()
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -65,7 +66,8 @@ def schedule(
 
     monkeypatch.setattr(timing, "BlockRunner", Runner)
     judge = RecordingJudge()
-    used = settings or TimingSettings(budget_s=1000)
+    # Blocks that follow each other: turns are a matter of test_turns.py.
+    used = replace(settings or TimingSettings(budget_s=1000), most_together=1)
     rng = random.Random(4)
     made = Schedule(
         used,

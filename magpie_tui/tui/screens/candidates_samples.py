@@ -77,7 +77,7 @@ def _ridges(shown: Sequence[tuple[str, KernelSamples]], shape: str, inputs: Pane
 
 
 def _by_process(shown: Sequence[tuple[str, KernelSamples]], shape: str, inputs: PaneInputs) -> Iterator[Line]:
-    """Draw the median of each process: what the verdict is computed from."""
+    """Draw the median of each process."""
     medians = [(name, samples.block_medians_us()) for name, samples in shown]
     times = sorted(time for _name, values in medians for time in values.values())
     if not times:
