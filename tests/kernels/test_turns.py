@@ -166,7 +166,8 @@ def test_who_goes_wrong_is_blamed_and_nobody_else(place: Place, text: str, word:
 
 def test_a_process_that_is_killed_by_another_is_not_to_blame(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Landlock does not scope signals, native code of one kernel can end the process of another."""
-    real, killed = pausing.go_on, []
+    real = pausing.go_on
+    killed: list[int] = []
 
     def go_on(stopped: list[ProcessIdentity]) -> None:
         victims = alive - {stopped[0].pid}
