@@ -69,7 +69,7 @@ class Candidate:
         session = self.harness.open("candidate", source=self.source, log=self.logs / log, fresh=fresh)
         try:
             self._prepare(session, judge, rights, gate=gate)
-            self._load(session, judge)
+            self._load(session, judge, timed=not gate)
         except SessionFailedError as error:
             error.attempts = list(session.attempts)
             session.close()
@@ -89,7 +89,7 @@ class Candidate:
                 family.append(judge.session.pid)
             self.confined = session.ask(rights.message(family=family), timeout_s=self.timeout_s)
 
-    def _load(self, session: Session, judge: Judge | None) -> None:
+    def _load(self, session: Session, judge: Judge | None, *, timed: bool) -> None:
         request: Message = {
             "do": "load",
             "source": str(self.source),
@@ -99,6 +99,7 @@ class Candidate:
             "threads": self.threads,
             "memory_bytes": self.memory_bytes,
             "file_bytes": 1 << 34,
+            "keep_memory": timed,
             "init_path": judge.facts.get("init_path") if judge else None,
             "state_path": judge.facts.get("state_path") if judge else None,
             "raw": self.raw,

@@ -352,6 +352,7 @@ class Timer:
             "timer": "perf_counter_ns",
             "last_level_cache_bytes": self._cache_bytes(),
             "caches": loaded.get("caches"),
+            "allocator": loaded.get("allocator"),
             "physical_floor": self._floor_note,
             "window_s": settings.window_s,
             "order": "mirrored blocks (A B ... B A), first order drawn",

@@ -34,7 +34,7 @@ from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.shapes import ShapePoint
 from magpie_tui.kernels.turns import Turns
 
-IN_TURNS = "mirrored turns of processes that live together (A B B A ...); who is not on turn is stopped"
+IN_TURNS = "turns, in drawn order, of processes that live together; who is not on turn is stopped"
 
 Progress = Callable[[str, float, float], None]
 
@@ -97,7 +97,7 @@ class CallableBlocks:
         self._rng = rng
         self._shape = shape
         self._runner = BlockRunner(settings, judge, rng, timeout_s=timeout_s, gpu=gpu)
-        self._turns = None if gpu is not None else Turns(settings, judge, self._runner, timeout_s=timeout_s)
+        self._turns = None if gpu is not None else Turns(settings, judge, self._runner, rng, timeout_s=timeout_s)
 
     def begin(self, candidate: Candidate, measurement: Measurement) -> list[InputSet]:
         """Make the input sets of a replicate from fresh seeds: as many as the settings and their size allow."""

@@ -13,7 +13,7 @@ from magpie_tui.kernels.harness.confine import Confinement
 from magpie_tui.kernels.harness.device_time import DeviceTimer
 from magpie_tui.kernels.harness.gating import GateRequests
 from magpie_tui.kernels.harness.identities import import_watched, survey
-from magpie_tui.kernels.harness.limits import describe_error, limit_files, limit_memory
+from magpie_tui.kernels.harness.limits import describe_error, keep_freed_memory, limit_files, limit_memory
 from magpie_tui.kernels.harness.loading import (
     as_arguments,
     best_device,
@@ -100,6 +100,7 @@ class CandidateServer(GateRequests):
         if self._device == "cpu":  # GPU drivers map far more than they use
             limit_memory(request.get("memory_bytes"))
         limit_files(request.get("file_bytes"))
+        allocator = keep_freed_memory() if request.get("keep_memory") and self._device == "cpu" else None
         if self._device == "cuda":
             self._timer = DeviceTimer(lambda message: frames.send(self._connection, message), self._fresh_arguments)
         if request.get("init_path"):
@@ -121,6 +122,7 @@ class CandidateServer(GateRequests):
             "threads": torch.get_num_threads(),
             "loaded": loaded_files(request["source"], self._kernel.module),
             "caches": self._timer.facts() if self._timer else None,
+            "allocator": allocator,
         }
 
     def _do_build(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import resource
 import traceback
 from typing import Any
+
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
+"""Names of ``mallopt(3)``."""
 
 
 def limit_memory(data_bytes: int | None) -> None:
@@ -24,6 +28,21 @@ def limit_files(file_bytes: int | None) -> None:
             _soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
             ceiling = file_bytes if hard == resource.RLIM_INFINITY else min(file_bytes, hard)
             resource.setrlimit(resource.RLIMIT_FSIZE, (ceiling, ceiling))
+
+
+def keep_freed_memory() -> str:
+    """Let the C library keep what is freed, as after long work it does; returns what its allocator does now.
+
+    Else it depends on where blocks happen to lie whether large ones go back to the system at every call and are paid
+    for by page faults at the next: of equal processes some take two or three times as long as others, for good.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return "as it is: the C library has no mallopt"
+    if mallopt(_TRIM_THRESHOLD, -1) and mallopt(_MMAP_MAX, 0):
+        return "keeps freed memory (mallopt)"
+    return "as it is: mallopt was refused"
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
