@@ -19,6 +19,7 @@ _CONDITIONS = {
     "threads": "the number of threads",
     "torch": "the version of PyTorch",
     "process_start": "how processes start",
+    "allocator": "what the allocator does with freed memory",
 }
 _FLAGS = ("compiling_command", "env", "kernel_type", "input_shapes", "shapes", "arguments", "grid", "block")
 

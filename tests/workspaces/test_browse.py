@@ -287,8 +287,8 @@ def test_kernels_are_matched_by_id_and_incorrect_ones_have_no_time(tmp_path: Pat
 
 def test_runs_with_another_quantity_shape_or_flag_are_not_comparable(tmp_path: Path) -> None:
     timings = (
-        {"quantity": "device_time", "cache": "cold", "device": "NVIDIA H200"},
-        {"quantity": "call_time", "cache": "cold", "device": "NVIDIA H200"},
+        {"quantity": "device_time", "cache": "cold", "device": "NVIDIA H200", "allocator": "no. 0"},
+        {"quantity": "call_time", "cache": "cold", "device": "NVIDIA H200", "allocator": "no. 1"},
     )
     for number, timing in enumerate(timings):
         workspace = tmp_path / f"compare_2026090{number + 1}_101600"
@@ -304,7 +304,8 @@ def test_runs_with_another_quantity_shape_or_flag_are_not_comparable(tmp_path: P
     difference = compare_workspaces(tmp_path / "compare_20260901_101600", tmp_path / "compare_20260902_101600")
     assert all(item.change is None for item in difference.differences)
     told = " ".join(difference.warnings)
-    for part in ("what was timed differs: device_time and call_time", "rows=0 and rows=1", "hipcc, -O0"):
+    parts = ("what was timed differs: device_time and call_time", "rows=0 and rows=1", "hipcc, -O0")
+    for part in (*parts, "allocator does with freed memory differs: no. 0 and no. 1"):
         assert part in told
 
 
