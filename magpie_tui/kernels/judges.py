@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -265,8 +266,13 @@ class Judge:
             outputs.unlink(missing_ok=True)
 
     def drop(self, *sets: InputSet) -> None:
-        """Forget inputs."""
-        self._ask({"do": "drop", "keys": [inputs.key for inputs in sets]})
+        """Forget inputs.
+
+        That the process is gone is said by the next question that matters: this one is asked while other errors, or an
+        interruption, are on their way and must arrive.
+        """
+        with contextlib.suppress(JudgeFailedError):
+            self._ask({"do": "drop", "keys": [inputs.key for inputs in sets]})
         for inputs in sets:
             inputs.path.unlink(missing_ok=True)
             self.sets.pop(inputs.key, None)

@@ -143,6 +143,7 @@ class Session:
         self._source = source
         self._process = process
         self._closed = False
+        self._end: SessionFailedError | None = None
         self.attempts: list[Message] = []
         """What the process tried on files and processes that it must leave alone: ``what`` and ``path``."""
 
@@ -184,7 +185,9 @@ class Session:
             self.close()
             raise SessionFailedError("crashed", f"it disturbed the connection to the harness: {error}") from None
         if message is None:
-            raise self._process.end()
+            # How a process ended can be asked of the system once.
+            self._end = self._end or self._process.end()
+            raise SessionFailedError(self._end.word, self._end.reason)
         if "attempts" in message:
             self.attempts = list(message["attempts"])
         return message

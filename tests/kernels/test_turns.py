@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from magpie_tui.configs.kernel_model import KernelEntry
 from magpie_tui.kernels.blocks import WrongWhenTimedError
 from magpie_tui.kernels.gate import Candidate
-from magpie_tui.kernels.judges import Judge, reference_of_entry
+from magpie_tui.kernels.judges import Judge, JudgeFailedError, reference_of_entry
 from magpie_tui.kernels.live import SamplesLog
 from magpie_tui.kernels.measurement import Measurement, paired, sample_rows
 from magpie_tui.kernels.model import Replicate, Series, Window
@@ -191,6 +191,21 @@ def test_a_process_that_is_killed_by_another_is_not_to_blame(place: Place, monke
     assert len(found.medians(0, phase="choose")) == 2
     with_turns = {item.number for item in found.replicates if item.main.windows[0].turn is not None}
     assert with_turns == {1}, "the first replicate was thrown away and run one block after another"
+
+
+def test_an_interruption_arrives_though_the_processes_are_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop ends all processes at once; what is asked while the interruption is on its way finds nobody."""
+
+    def go_on(stopped: list[ProcessIdentity]) -> None:
+        assert place.judge.session is not None
+        os.kill(place.judge.session.pid, signal.SIGKILL)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pausing, "go_on", go_on)
+    with pytest.raises(KeyboardInterrupt):
+        place.run([HONEST, HONEST])
+    with pytest.raises(JudgeFailedError, match="SIGKILL"):
+        place.judge.make_inputs(1)
 
 
 LISTS = """
