@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magpie_tui.configs.kernel_model import KernelEntry
-from magpie_tui.kernels.blocks import WrongWhenTimedError
+from magpie_tui.kernels.blocks import Block, BlockRunner, Keep, KeptOutputs, WrongWhenTimedError
 from magpie_tui.kernels.gate import Candidate
 from magpie_tui.kernels.judges import Judge, JudgeFailedError, reference_of_entry
 from magpie_tui.kernels.live import SamplesLog
@@ -27,7 +27,8 @@ from magpie_tui.kernels.model import Replicate, Series, Window
 from magpie_tui.kernels.narrowing import log_ratios_at
 from magpie_tui.kernels.recomputing import measurement_of_rows
 from magpie_tui.kernels.rights import rights_for
-from magpie_tui.kernels.sessions import Harness
+from magpie_tui.kernels.rotation import Rotation
+from magpie_tui.kernels.sessions import Harness, Session
 from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.timing import IN_TURNS, CallableBlocks, Schedule
 from magpie_tui.kernels.turns import _taken_away, orders, plan_turns
@@ -191,6 +192,46 @@ def test_a_process_that_is_killed_by_another_is_not_to_blame(place: Place, monke
     assert len(found.medians(0, phase="choose")) == 2
     with_turns = {item.number for item in found.replicates if item.main.windows[0].turn is not None}
     assert with_turns == {1}, "the first replicate was thrown away and run one block after another"
+
+
+class OnDevice:
+    """Times as a GPU's windows do, on this CPU, and says with what it was called."""
+
+    def __init__(self) -> None:
+        self.seen: tuple[Sequence[Window], float] | None = None
+
+    def run(
+        self,
+        session: Session,
+        candidate: Candidate,
+        warm_up: Sequence[Window],
+        plan: Rotation,
+        keep: Keep,
+        *,
+        share_s: float,
+    ) -> tuple[Block, KeptOutputs]:
+        """Run five windows of one call."""
+        self.seen = warm_up, share_s
+        files = keep(candidate, 5, 1)
+        windows, sets = session.run_windows(count=5, repeats=1, keep=files, timeout_s=60)
+        series = Series("device_time", "device_stamps", plan.state(1), tuple(windows))
+        return Block(tuple(warm_up), series, kernels=("mine",)), KeptOutputs(files, sets, 1)
+
+
+@pytest.mark.parametrize("text", [HONEST, HONEST.replace("+ 1", "+ 2")], ids=["right", "wrong"])
+def test_windows_of_a_gpu_are_run_in_a_warm_process_and_checked(place: Place, text: str) -> None:
+    device = OnDevice()
+    runner = BlockRunner(SETTINGS, place.judge, random.Random(1), timeout_s=60, gpu=device)
+    sets = [place.judge.make_inputs(seed) for seed in (1, 2)]
+    candidate = place.candidate(1, text)
+    if text != HONEST:
+        with pytest.raises(WrongWhenTimedError, match="right when checked, wrong when timed"):
+            runner.run(candidate, sets, share_s=0.5, control=False)
+        return
+    block = runner.run(candidate, sets, share_s=0.5, control=False)
+    assert device.seen == (block.warm_up, 0.5) and len(block.warm_up) >= 3
+    assert block.kernels == ("mine",) and len(block.main.windows) == 5
+    assert block.output_bytes == 8 * 16 * 4
 
 
 def test_an_interruption_arrives_though_the_processes_are_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
