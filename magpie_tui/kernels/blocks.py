@@ -245,6 +245,7 @@ class BlockRunner:
         """
         calls_before = sum(window.repeats for window in warmed.warm_up)
         output_bytes = self._check(warmed.candidate, sets, kept, calls_before)
+        self._checked.add(warmed.candidate.index)
         return replace(found, main=without_impossible(found.main), output_bytes=output_bytes)
 
     def keep(self, candidate: Candidate, count: int, repeats: int) -> dict[int, list[str]]:
@@ -253,7 +254,6 @@ class BlockRunner:
             return {}
         chosen = {self._rng.randrange(count), count - 1}
         if candidate.index not in self._checked:
-            self._checked.add(candidate.index)
             chosen |= {0, max(0, count - 2)}
         return {window: self._files(repeats) for window in sorted(chosen)}
 

@@ -110,14 +110,21 @@ def _by_number(blocks: Sequence[Replicate]) -> dict[int, Replicate]:
 
 
 def _log_ratio(one: Replicate, other: Replicate, reduction: Reduction, *, second: bool) -> float | None:
-    first, then = one.turns_ns(reduction, second=second), other.turns_ns(reduction, second=second)
-    turns = [turn for turn in first.keys() & then.keys() if first[turn] > 0 and then[turn] > 0]
-    if turns:
-        return median(paired_log_ratios([first[turn] for turn in turns], [then[turn] for turn in turns]))
+    found = log_ratio_of_turns(one.turns_ns(reduction, second=second), other.turns_ns(reduction, second=second))
+    if found is not None:
+        return found
     times = [item.second_ns() if second else item.median_ns(reduction) for item in (one, other)]
     if any(time is None or time <= 0 for time in times):
         return None
     return paired_log_ratios([times[0] or 0.0], [times[1] or 0.0])[0]
+
+
+def log_ratio_of_turns(baseline: Mapping[int, float], arm: Mapping[int, float]) -> float | None:
+    """Return the median over turns of the log ratio baseline / arm of their times; None without common turns."""
+    turns = [turn for turn in baseline.keys() & arm.keys() if baseline[turn] > 0 and arm[turn] > 0]
+    if not turns:
+        return None
+    return median(paired_log_ratios([baseline[turn] for turn in turns], [arm[turn] for turn in turns]))
 
 
 def log_ratios(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from magpie_tui.statistics.intervals import Interval, median, paired_log_ratios, ratio_interval, weighted_log_ratios
+from magpie_tui.kernels.measurement import log_ratio_of_turns
+from magpie_tui.statistics.intervals import Interval, paired_log_ratios, ratio_interval, weighted_log_ratios
 from magpie_tui.workspaces.samples import Samples
 
 FEWEST = 2
@@ -34,12 +35,8 @@ def log_ratios_at(samples: Samples, baseline: str, candidate: str, shape: str) -
     turns = first.turn_medians_us(), second.turn_medians_us()
     found = []
     for block in sorted(medians[0].keys() & medians[1].keys()):
-        one, other = turns[0][block], turns[1][block]
-        common = [turn for turn in one.keys() & other.keys() if one[turn] > 0 and other[turn] > 0]
-        if common:
-            found.append(median(paired_log_ratios([one[turn] for turn in common], [other[turn] for turn in common])))
-        else:
-            found += paired_log_ratios([medians[0][block]], [medians[1][block]])
+        ratio = log_ratio_of_turns(turns[0][block], turns[1][block])
+        found += paired_log_ratios([medians[0][block]], [medians[1][block]]) if ratio is None else [ratio]
     return found
 
 
