@@ -33,7 +33,7 @@ from magpie_tui.kernels.settings import TimingSettings
 from magpie_tui.kernels.timing import IN_TURNS, CallableBlocks, Schedule
 from magpie_tui.kernels.turns import _taken_away, orders, plan_turns
 from magpie_tui.processes import pausing
-from magpie_tui.processes.identity import ProcessIdentity
+from magpie_tui.processes.identity import ProcessIdentity, identify
 from magpie_tui.workspaces.samples import read_samples
 from tests.kernels.conftest import REFERENCE
 
@@ -247,6 +247,37 @@ def test_an_interruption_arrives_though_the_processes_are_gone(place: Place, mon
         place.run([HONEST, HONEST])
     with pytest.raises(JudgeFailedError, match="SIGKILL"):
         place.judge.make_inputs(1)
+
+
+DETACHES = """
+import os, time, torch
+
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open(os.path.join(os.environ["TMPDIR"], "detached"), "w") as file:
+            file.write(str(os.getpid()))
+        ends = time.time() + 30
+        while time.time() < ends:
+            pass
+    os._exit(0)
+
+class Model(torch.nn.Module):
+    def forward(self, x, w):
+        return x * w + 1
+"""
+
+
+def test_a_detached_process_is_stopped_and_ended_with_its_kernel(place: Place) -> None:
+    candidate = place.candidate(1, DETACHES)
+    told = place.exchange / "kernels" / "1" / "tmp" / "detached"
+    with candidate.open(place.judge, log="look") as session:
+        ends = time.monotonic() + 10
+        while not (told.exists() and told.read_text()) and time.monotonic() < ends:
+            time.sleep(0.01)
+        detached = int(told.read_text())
+        assert detached in {item.pid for item in pausing.pause(session.pid)}
+    assert identify(detached) is None
 
 
 LISTS = """

@@ -13,7 +13,13 @@ from magpie_tui.kernels.harness.confine import Confinement
 from magpie_tui.kernels.harness.device_time import DeviceTimer
 from magpie_tui.kernels.harness.gating import GateRequests
 from magpie_tui.kernels.harness.identities import import_watched, survey
-from magpie_tui.kernels.harness.limits import describe_error, keep_freed_memory, limit_files, limit_memory
+from magpie_tui.kernels.harness.limits import (
+    describe_error,
+    keep_descendants,
+    keep_freed_memory,
+    limit_files,
+    limit_memory,
+)
 from magpie_tui.kernels.harness.loading import (
     as_arguments,
     best_device,
@@ -100,6 +106,7 @@ class CandidateServer(GateRequests):
         if self._device == "cpu":  # GPU drivers map far more than they use
             limit_memory(request.get("memory_bytes"))
         limit_files(request.get("file_bytes"))
+        keep_descendants()
         allocator = keep_freed_memory() if request.get("keep_memory") and self._device == "cpu" else None
         if self._device == "cuda":
             self._timer = DeviceTimer(lambda message: frames.send(self._connection, message), self._fresh_arguments)

@@ -10,6 +10,7 @@ from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 """Names of ``mallopt(3)``."""
+_SET_CHILD_SUBREAPER = 36
 
 
 def limit_memory(data_bytes: int | None) -> None:
@@ -28,6 +29,12 @@ def limit_files(file_bytes: int | None) -> None:
             _soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
             ceiling = file_bytes if hard == resource.RLIM_INFINITY else min(file_bytes, hard)
             resource.setrlimit(resource.RLIMIT_FSIZE, (ceiling, ceiling))
+
+
+def keep_descendants() -> None:
+    """Stay the ancestor of what is started here, however it detaches itself: it is stopped and ended with us."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def keep_freed_memory() -> str:
